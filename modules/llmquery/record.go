@@ -184,7 +184,7 @@ const flushSize = 1 << 20
 // answer writes the answer of a call piece by piece: a page may carry more
 // bodies than should stand in memory at once.
 type answer struct {
-	*call
+	call        *call
 	shape       shape
 	contents    storage.ContentReader // nil unless the shape needs content
 	reader      storage.ContentReader // contents, as soon as the audit log says who reads them
@@ -230,7 +230,7 @@ func (a *answer) expect(records ...*storage.Record) error {
 	if a.contents == nil {
 		return nil
 	}
-	if err := a.auditReads(records, &a.shape); err != nil {
+	if err := a.call.auditReads(records, &a.shape); err != nil {
 		return err
 	}
 	a.reader = a.contents
@@ -243,7 +243,7 @@ func (a *answer) expect(records ...*storage.Record) error {
 func (a *answer) record(r *storage.Record) (err error) {
 	var content *storage.Content
 	if a.reader != nil {
-		if content, err = a.reader.Content(a.ctx, r); err != nil {
+		if content, err = a.reader.Content(a.call.ctx, r); err != nil {
 			return err
 		}
 	}
@@ -259,10 +259,10 @@ func (a *answer) record(r *storage.Record) (err error) {
 func (a *answer) flush() {
 	if !a.started {
 		a.started = true
-		a.w.Header().Set("Content-Type", a.contentType)
+		a.call.w.Header().Set("Content-Type", a.contentType)
 	}
 	if a.err == nil {
-		_, a.err = a.w.Write(a.buf)
+		_, a.err = a.call.w.Write(a.buf)
 	}
 	a.buf = a.buf[:0]
 }
@@ -273,7 +273,7 @@ func (a *answer) abandon(err error) error {
 	if a.started {
 		panic(http.ErrAbortHandler)
 	}
-	a.w.Header().Del("Content-Disposition")
+	a.call.w.Header().Del("Content-Disposition")
 	return err
 }
 

@@ -149,5 +149,5 @@ func (a *answer) found(records []*storage.Record, q *storage.RequestQuery, more 
 	if a.err != nil {
 		return a.err
 	}
-	return http.NewResponseController(a.w).Flush()
+	return http.NewResponseController(a.call.w).Flush()
 }

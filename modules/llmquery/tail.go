@@ -64,7 +64,7 @@ func tailRequests(c *call) error {
 
 // tail is what one client follows.
 type tail struct {
-	*call
+	call     *call
 	ids      eventIDs
 	follower interface {
 		Next() (records []*storage.Record, missed int, more <-chan struct{})
@@ -83,18 +83,18 @@ type tail struct {
 func (t *tail) run(stopping <-chan struct{}) error {
 	heartbeat := time.NewTicker(tailHeartbeat)
 	defer heartbeat.Stop()
-	out := http.NewResponseController(t.w)
+	out := http.NewResponseController(t.call.w)
 	for {
 		records, missed, more := t.follower.Next()
 		if missed > 0 {
 			t.skipped("null") // they may be other organisations'
 		}
 		if err := t.events(records); err != nil { // the client comes again
-			t.logger.Error("requests cannot be followed", zap.Error(err))
+			t.call.logger.Error("requests cannot be followed", zap.Error(err))
 			return nil
 		}
 		if len(t.buf) > 0 {
-			_, err := t.w.Write(t.buf)
+			_, err := t.call.w.Write(t.buf)
 			if flushed := out.Flush(); err != nil || flushed != nil {
 				return nil
 			}
@@ -106,7 +106,7 @@ func (t *tail) run(stopping <-chan struct{}) error {
 			t.buf = fmt.Appendf(append(t.buf, ":\n"...), "id: %s\n\n", t.ids.of(t.seen))
 		case <-stopping:
 			return nil
-		case <-t.ctx.Done():
+		case <-t.call.ctx.Done():
 			return nil
 		}
 	}
@@ -118,8 +118,8 @@ func (t *tail) events(records []*storage.Record) error {
 	for _, r := range records {
 		t.seen = r.Version
 		var failed error
-		matches := r.Org == t.org && t.matcher.Match(r, func() (content *storage.Content) {
-			content, failed = t.contents.Content(t.ctx, r)
+		matches := r.Org == t.call.org && t.matcher.Match(r, func() (content *storage.Content) {
+			content, failed = t.contents.Content(t.call.ctx, r)
 			return content
 		})
 		switch {

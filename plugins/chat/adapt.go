@@ -28,7 +28,7 @@ func (p *Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Ta
 	if p.vendor.closed {
 		adapted, warnings = closedFields(body)
 	}
-	if p.vendor.systemOnly {
+	if p.vendor.messages.systemOnly {
 		for i, message := range body.Get("messages").Array() {
 			if message.Get("role").Str != "developer" {
 				continue

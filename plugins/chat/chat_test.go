@@ -253,7 +253,7 @@ func TestVendors(t *testing.T) {
 				t.Errorf("%s: there is no field %s", vendors[i].name, path)
 			}
 		}
-		if v := &vendors[i]; v.translates("input.input_file") != (v.file != noFile) || v.translates("tools.web_search") != (v.search != noSearch) {
+		if v := &vendors[i]; v.translates("input.input_file") != (v.messages.file != noFile) || v.translates("tools.web_search") != (v.tools.search != noSearch) {
 			t.Errorf("%s: the policy and the form of files or searches disagree", v.name)
 		}
 	}

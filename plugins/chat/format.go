@@ -7,13 +7,13 @@ import (
 )
 
 func (r *request) setFormat(a attempt) error {
-	f := a.Format
+	f := a.request.Format
 	switch {
-	case f.Type == "json_schema" && a.format == objectOnly:
+	case f.Type == "json_schema" && a.vendor.format == objectOnly:
 		r.ResponseFormat = &ResponseFormat{Type: "json_object"}
 		r.addSystem(a, translate.RoleSystem, "Answer with one JSON object that matches this JSON schema:\n"+string(f.Schema))
-		return a.DropWithWarning("text.format", "not enforced by the provider, a JSON object and an instruction in its place")
-	case f.Type == "json_schema" && a.formatOrTools && len(r.Tools) > 0:
+		return a.request.DropWithWarning("text.format", "not enforced by the provider, a JSON object and an instruction in its place")
+	case f.Type == "json_schema" && a.vendor.formatOrTools && len(r.Tools) > 0:
 		return r.setAnswerTool(a)
 	case f.Type == "json_schema":
 		name := f.Name
@@ -21,10 +21,10 @@ func (r *request) setFormat(a attempt) error {
 			name = "answer"
 		}
 		r.ResponseFormat = &ResponseFormat{"json_schema", &JSONSchema{name, f.Description, f.Schema, f.Strict}}
-	case f.Type == "json_object" && a.formatOrTools && len(r.Tools) > 0:
+	case f.Type == "json_object" && a.vendor.formatOrTools && len(r.Tools) > 0:
 		r.addSystem(a, translate.RoleSystem, translate.JSONInstruction)
-		return a.DropWithWarning("text.format", "not enforced by the provider together with tools, an instruction in its place")
-	case f.Type == "json_object" && a.format == schemaOnly:
+		return a.request.DropWithWarning("text.format", "not enforced by the provider together with tools, an instruction in its place")
+	case f.Type == "json_object" && a.vendor.format == schemaOnly:
 		r.ResponseFormat = &ResponseFormat{"json_schema", &JSONSchema{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`)}}
 	case f.Type == "json_object":
 		r.ResponseFormat = &ResponseFormat{Type: "json_object"}
@@ -35,11 +35,11 @@ func (r *request) setFormat(a attempt) error {
 // setAnswerTool leaves the model no way to answer but by a call: to the client's tools,
 // or with the answer.
 func (r *request) setAnswerTool(a attempt) error {
-	t, err := a.AnswerTool()
+	t, err := a.request.AnswerTool()
 	if t == nil {
 		return err
 	}
-	if a.ToolChoice.Mode == "none" {
+	if a.request.ToolChoice.Mode == "none" {
 		r.Tools = nil
 	}
 	r.Tools = append(r.Tools, newTool(a, t))

@@ -29,7 +29,7 @@ func (a attempt) parts(content []translate.Part) ([]Part, error) {
 			if c.Text == "" {
 				continue
 			}
-		case c.FileID != "" && (c.Type != translate.PartFile || a.file != openAIFile):
+		case c.FileID != "" && (c.Type != translate.PartFile || a.vendor.messages.file != openAIFile):
 			err = plugins.Unsupported(c.Param, "The provider keeps no files: send the content in place of a file_id.")
 		case c.Type == translate.PartImage:
 			p, err = a.image(c)
@@ -41,7 +41,7 @@ func (a attempt) parts(content []translate.Part) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.cacheMarks && c.CacheBreakpoint {
+		if a.vendor.messages.cacheMarks && c.CacheBreakpoint {
 			p.CacheControl = &cacheControl{Type: "ephemeral"}
 			if c.CachesLonger {
 				p.CacheControl.TTL = "1h"
@@ -53,16 +53,16 @@ func (a attempt) parts(content []translate.Part) ([]Part, error) {
 }
 
 func (a attempt) image(c *translate.Part) (Part, error) {
-	if !a.Capabilities.Takes("image") {
+	if !a.target.Capabilities.Takes("image") {
 		return Part{}, plugins.Unsupported(c.Param, "The model does not take images.")
 	}
-	if a.inlineImages && c.Data == "" {
+	if a.vendor.messages.inlineImages && c.Data == "" {
 		return Part{}, plugins.Unsupported(c.Param, "The provider fetches no images: send the data of the image in place of a URL.")
 	}
 	image := &ImageURL{URL: c.DataURL(), Detail: c.Detail}
 	if c.Detail == "original" {
 		image.Detail = "high"
-		if err := a.DropWithWarning(c.Param+".detail", "not supported by the provider, 'high' in place of 'original'"); err != nil {
+		if err := a.request.DropWithWarning(c.Param+".detail", "not supported by the provider, 'high' in place of 'original'"); err != nil {
 			return Part{}, err
 		}
 	}
@@ -70,24 +70,24 @@ func (a attempt) image(c *translate.Part) (Part, error) {
 }
 
 func (a attempt) audio(c *translate.Part) (Part, error) {
-	if !a.Capabilities.Takes("audio") {
+	if !a.target.Capabilities.Takes("audio") {
 		return Part{}, plugins.Unsupported(c.Param, "The model does not take audio.")
 	}
 	p := Part{Type: "input_audio", InputAudio: Audio{c.Data, strings.TrimPrefix(c.MediaType, "audio/")}}
-	if a.bareAudio {
+	if a.vendor.messages.bareAudio {
 		p.InputAudio = c.Data
 	}
 	return p, nil
 }
 
 func (a attempt) document(c *translate.Part) (Part, error) {
-	if a.file == documentURL {
+	if a.vendor.messages.file == documentURL {
 		return Part{Type: "document_url", DocumentURL: c.DataURL()}, nil
 	}
 	if c.FileID != "" {
 		return Part{Type: "file", File: &File{FileID: c.FileID}}, nil
 	}
-	if c.URL != "" && a.file != inlineFile {
+	if c.URL != "" && a.vendor.messages.file != inlineFile {
 		return Part{}, plugins.Unsupported(c.Param, "The provider fetches no files: send file_data in place of file_url.")
 	}
 	name := c.Filename

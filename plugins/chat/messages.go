@@ -11,10 +11,10 @@ import (
 
 // setMessages translates instructions and turns.
 func (r *request) setMessages(a attempt) error {
-	if a.Instructions != "" {
-		r.addSystem(a, translate.RoleDeveloper, a.Instructions)
+	if a.request.Instructions != "" {
+		r.addSystem(a, translate.RoleDeveloper, a.request.Instructions)
 	}
-	for _, t := range a.Turns {
+	for _, t := range a.request.Turns {
 		var err error
 		switch t.Role {
 		case translate.RoleSystem, translate.RoleDeveloper:
@@ -30,7 +30,7 @@ func (r *request) setMessages(a attempt) error {
 			return err
 		}
 	}
-	if a.answers {
+	if a.vendor.messages.answers {
 		return r.addAnswers(a)
 	}
 	return nil
@@ -56,7 +56,7 @@ func (r *request) addAnswers(a attempt) error {
 		return nil
 	}
 	r.Messages = answered
-	return a.DropWithWarning("input", "with messages between those that the provider takes only in another order")
+	return a.request.DropWithWarning("input", "with messages between those that the provider takes only in another order")
 }
 
 func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
@@ -79,11 +79,11 @@ func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 // addSystem adds a text of the system. If the vendor takes only one system message, the first,
 // the text joins that message. After other messages it becomes a text of the user in tags.
 func (r *request) addSystem(a attempt, role translate.Role, text string) {
-	if !a.developer || !a.isReasoning() {
+	if !a.vendor.messages.developer || !a.isReasoning() {
 		role = translate.RoleSystem
 	}
 	switch n := len(r.Messages); {
-	case !a.alternate && !a.answers || n == 0:
+	case !a.vendor.messages.alternate && !a.vendor.messages.answers || n == 0:
 		r.Messages = append(r.Messages, Message{Role: role, Content: text})
 	case n == 1 && r.Messages[0].Role == translate.RoleSystem:
 		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text
@@ -107,7 +107,7 @@ func (r *request) addUser(a attempt, t translate.Turn) error {
 // last message is the user's, that message gets the parts.
 func (r *request) addUserParts(a attempt, parts []Part) {
 	n := len(r.Messages)
-	if !a.alternate || n == 0 || r.Messages[n-1].Role != translate.RoleUser {
+	if !a.vendor.messages.alternate || n == 0 || r.Messages[n-1].Role != translate.RoleUser {
 		r.Messages = append(r.Messages, Message{Role: translate.RoleUser, Content: content(parts)})
 		return
 	}
@@ -190,7 +190,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 
 // marks reports whether the vendor gets the marks that a content has.
 func (a attempt) marks(content []translate.Part) bool {
-	return a.cacheMarks && slices.ContainsFunc(content, func(p translate.Part) bool { return p.CacheBreakpoint && p.Text != "" })
+	return a.vendor.messages.cacheMarks && slices.ContainsFunc(content, func(p translate.Part) bool { return p.CacheBreakpoint && p.Text != "" })
 }
 
 // textAlone returns the texts of a content that must have no other parts.

@@ -84,7 +84,7 @@ func (v *vendor) responds(p *translate.Request) bool {
 	hosted := false
 	for i := range p.Tools {
 		if t := &p.Tools[i]; t.Hosted() {
-			if !slices.Contains(v.hostsInResponses, t.Type) || t.Offline() {
+			if !slices.Contains(v.tools.hostsInResponses, t.Type) || t.Offline() {
 				return false
 			}
 			hosted = true

@@ -24,38 +24,38 @@ type templateOptions struct {
 
 // setReasoning sets how much the model thinks, at the nearest level that it has.
 func (r *request) setReasoning(a attempt) error {
-	p := a.Request
-	if p.Reasoning.Effort != "none" && a.repeatsReasoning && a.isReasoning() && len(r.Tools) > 0 && slices.ContainsFunc(r.Messages, unreasoned) {
+	p := a.request
+	if p.Reasoning.Effort != "none" && a.vendor.repeatsReasoning && a.isReasoning() && len(r.Tools) > 0 && slices.ContainsFunc(r.Messages, unreasoned) {
 		r.Thinking = &thinking{"disabled"}
 		return p.DropReasoning("not possible after calls without the reasoning that led to them, left out")
 	}
-	if p.Reasoning.Effort != "none" && a.thinksUnforced && r.forced() && (a.isReasoning() || !a.Capabilities.Described() && p.Reasoning.Effort != "") {
+	if p.Reasoning.Effort != "none" && a.vendor.thinksUnforced && r.forced() && (a.isReasoning() || !a.target.Capabilities.Described() && p.Reasoning.Effort != "") {
 		r.Thinking = &thinking{"disabled"}
 		return p.DropReasoning("not possible where a call is forced, left out")
 	}
 	if p.Reasoning.Effort == "" {
 		return nil
 	}
-	if a.effort == thinkingSwitch && (a.isReasoning() || !a.Capabilities.Described()) {
+	if a.vendor.effort == thinkingSwitch && (a.isReasoning() || !a.target.Capabilities.Described()) {
 		r.Thinking = &thinking{"enabled"}
 		if p.Reasoning.Effort == "none" {
 			r.Thinking.Type = "disabled"
 			return nil
 		}
-		if a.Capabilities == nil || len(a.Capabilities.Efforts) == 0 {
+		if a.target.Capabilities == nil || len(a.target.Capabilities.Efforts) == 0 {
 			return nil
 		}
 	}
-	if err := p.FitReasoning(a.Capabilities, a.efforts); err != nil {
+	if err := p.FitReasoning(a.target.Capabilities, a.vendor.efforts); err != nil {
 		return err
 	}
 	switch effort := p.Reasoning.Effort; {
 	case effort == "":
-	case a.effort == reasoningObject:
+	case a.vendor.effort == reasoningObject:
 		r.Reasoning = &reasoningEffortObject{effort}
-	case a.effort == templateThinking && effort == "none":
+	case a.vendor.effort == templateThinking && effort == "none":
 		r.ChatTemplateKwargs = &templateOptions{EnableThinking: false}
-	case a.effort == templateThinking:
+	case a.vendor.effort == templateThinking:
 		r.ReasoningEffort = effort
 		r.ChatTemplateKwargs = &templateOptions{EnableThinking: true}
 	default:
@@ -100,17 +100,17 @@ type sealed struct {
 // the extra_content of the call that follows.
 func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) (extra json.RawMessage, err error) {
 	var s sealed
-	if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Vendor != a.name {
-		return nil, a.DropForeignReasoning(item)
+	if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Vendor != a.vendor.name {
+		return nil, a.request.DropForeignReasoning(item)
 	}
 	var field string
-	if a.Capabilities != nil {
-		field = a.Capabilities.Interleaved
+	if a.target.Capabilities != nil {
+		field = a.target.Capabilities.Interleaved
 	}
 	switch {
 	case len(s.ReasoningDetails) > 0:
 		t.ReasoningDetails = append(t.ReasoningDetails, s.ReasoningDetails...)
-	case a.replays:
+	case a.vendor.replays:
 		t.Reasoning += s.Reasoning
 		t.ReasoningContent += s.ReasoningContent
 	case field == "reasoning_content":

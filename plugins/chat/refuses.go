@@ -13,7 +13,7 @@ func (v *vendor) refuses(body *plugins.Object, model *plugins.Capabilities) bool
 	switch {
 	case format == "json_schema" && v.format == objectOnly, format == "json_object" && v.format == schemaOnly,
 		format != "" && format != "text" && v.formatOrTools && hasTools,
-		choice.IsObject() && v.tools != allTools, choice.Str == "required" && v.tools == freeChoice:
+		choice.IsObject() && v.tools.tools != allTools, choice.Str == "required" && v.tools.tools == freeChoice:
 		return true
 	}
 	if v.ownReasoning && body.MayHave("reasoning_content") && body.Get("messages").Get("#.reasoning_content").String() != "[]" {
@@ -30,5 +30,5 @@ func (v *vendor) refuses(body *plugins.Object, model *plugins.Capabilities) bool
 			}
 		}
 	}
-	return !v.calls.TakesChat(body)
+	return !v.tools.calls.TakesChat(body)
 }

@@ -55,9 +55,9 @@ type streamOptions struct {
 
 // attempt is what there is to know while a request is made.
 type attempt struct {
-	*vendor
-	*translate.Request
-	translate.Target
+	vendor  *vendor
+	request *translate.Request
+	target  translate.Target
 }
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.
@@ -65,7 +65,7 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 	if err := p.Apply(v.policy); err != nil {
 		return nil, err
 	}
-	p.FitCalls(v.calls)
+	p.FitCalls(v.tools.calls)
 	a := attempt{v, p, t}
 	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
 	if p.Stream && !v.closed {
@@ -85,38 +85,38 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 
 func (r *request) setLimit(a attempt) {
 	switch {
-	case !a.MaxOutputTokens.Valid:
-	case a.completionTokens:
-		r.MaxCompletionTokens = &a.MaxOutputTokens.N
+	case !a.request.MaxOutputTokens.Valid:
+	case a.vendor.completionTokens:
+		r.MaxCompletionTokens = &a.request.MaxOutputTokens.N
 	default:
-		r.MaxTokens = &a.MaxOutputTokens.N
+		r.MaxTokens = &a.request.MaxOutputTokens.N
 	}
 }
 
 func (r *request) setSampling(a attempt) error {
-	if err := a.Fit(a.Capabilities, a.limits); err != nil {
+	if err := a.request.Fit(a.target.Capabilities, a.vendor.limits); err != nil {
 		return err
 	}
-	r.Temperature, r.TopP = a.Temperature, a.TopP
-	if a.translates("presence_penalty") {
-		r.PresencePenalty = a.PresencePenalty
+	r.Temperature, r.TopP = a.request.Temperature, a.request.TopP
+	if a.vendor.translates("presence_penalty") {
+		r.PresencePenalty = a.request.PresencePenalty
 	}
-	if a.translates("frequency_penalty") {
-		r.FrequencyPenalty = a.FrequencyPenalty
+	if a.vendor.translates("frequency_penalty") {
+		r.FrequencyPenalty = a.request.FrequencyPenalty
 	}
-	if a.translates("top_k") {
-		r.TopK = a.Field("top_k")
+	if a.vendor.translates("top_k") {
+		r.TopK = a.request.Field("top_k")
 	}
 	r.setLogprobs(a)
 	return nil
 }
 
 func (r *request) setLogprobs(a attempt) {
-	for _, value := range a.Include {
-		r.Logprobs = r.Logprobs || value == "message.output_text.logprobs" && a.translates("include."+value)
+	for _, value := range a.request.Include {
+		r.Logprobs = r.Logprobs || value == "message.output_text.logprobs" && a.vendor.translates("include."+value)
 	}
-	if a.TopLogprobs.N > 0 {
-		r.Logprobs, r.TopLogprobs = true, &a.TopLogprobs.N
+	if a.request.TopLogprobs.N > 0 {
+		r.Logprobs, r.TopLogprobs = true, &a.request.TopLogprobs.N
 	}
 }
 
@@ -127,26 +127,28 @@ func (r *request) setHints(a attempt) {
 		sent      *string
 		requested string
 	}{
-		{"text.verbosity", &r.Verbosity, a.Verbosity},
-		{"service_tier", &r.ServiceTier, a.ServiceTier},
-		{"user", &r.User, a.User},
-		{"safety_identifier", &r.SafetyIdentifier, a.SafetyIdentifier},
-		{"prompt_cache_key", &r.PromptCacheKey, a.PromptCacheKey},
+		{"text.verbosity", &r.Verbosity, a.request.Verbosity},
+		{"service_tier", &r.ServiceTier, a.request.ServiceTier},
+		{"user", &r.User, a.request.User},
+		{"safety_identifier", &r.SafetyIdentifier, a.request.SafetyIdentifier},
+		{"prompt_cache_key", &r.PromptCacheKey, a.request.PromptCacheKey},
 	} {
-		if a.translates(s.field) {
+		if a.vendor.translates(s.field) {
 			*s.sent = s.requested
 		}
 	}
-	if r.User == "" && a.translates("user") && !a.translates("safety_identifier") {
-		r.User = a.SafetyIdentifier
+	if r.User == "" && a.vendor.translates("user") && !a.vendor.translates("safety_identifier") {
+		r.User = a.request.SafetyIdentifier
 	}
-	if a.translates("prompt_cache_retention") {
-		r.PromptCacheRetention = a.Field("prompt_cache_retention")
+	if a.vendor.translates("prompt_cache_retention") {
+		r.PromptCacheRetention = a.request.Field("prompt_cache_retention")
 	}
-	if a.translates("store") && string(a.Field("store")) == "true" {
-		r.Store, r.Metadata = true, a.Metadata // OpenAI takes metadata only of what it stores
+	if a.vendor.translates("store") && string(a.request.Field("store")) == "true" {
+		r.Store, r.Metadata = true, a.request.Metadata // OpenAI takes metadata only of what it stores
 	}
 }
 
 // isReasoning reports whether the model is known to reason.
-func (a attempt) isReasoning() bool { return a.Capabilities != nil && a.Capabilities.Reasoning }
+func (a attempt) isReasoning() bool {
+	return a.target.Capabilities != nil && a.target.Capabilities.Reasoning
+}

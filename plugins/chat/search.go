@@ -28,7 +28,7 @@ func (r *request) setSearch(a attempt, t *translate.Tool) error {
 	if len(gjson.GetBytes(t.Raw, "filters.allowed_domains").Array()) > 0 {
 		return plugins.Unsupported(t.Param+".filters", "The provider's web search takes no filters.")
 	}
-	switch a.search {
+	switch a.vendor.tools.search {
 	case searchOptions:
 		r.WebSearchOptions = &searchOptionsObject{gjson.GetBytes(t.Raw, "search_context_size").Str}
 	case searchPlugin:
@@ -39,8 +39,8 @@ func (r *request) setSearch(a attempt, t *translate.Tool) error {
 
 // forceSearch makes the model search, if the vendor can.
 func (r *request) forceSearch(a attempt) error {
-	if a.search == searchPlugin && r.Plugins != nil {
+	if a.vendor.tools.search == searchPlugin && r.Plugins != nil {
 		return nil
 	}
-	return plugins.Unsupported("tool_choice", "The provider's models cannot be made to use '%s'.", a.ToolChoice.Type)
+	return plugins.Unsupported("tool_choice", "The provider's models cannot be made to use '%s'.", a.request.ToolChoice.Type)
 }

@@ -19,22 +19,22 @@ type named struct {
 // setTools translates the tools that the model may use, and the choice between
 // them. allowed_tools leaves the others out.
 func (r *request) setTools(a attempt) error {
-	c := a.ToolChoice
-	for i := range a.Tools {
-		t := &a.Tools[i]
+	c := a.request.ToolChoice
+	for i := range a.request.Tools {
+		t := &a.request.Tools[i]
 		switch {
 		case !c.Allows(t):
 		case t.Hosted():
 			if err := r.setSearch(a, t); err != nil {
 				return err
 			}
-		case a.tools != allTools && c.Name != "" && c.Name != t.Name:
+		case a.vendor.tools.tools != allTools && c.Name != "" && c.Name != t.Name:
 		default:
 			r.Tools = append(r.Tools, newTool(a, t))
 		}
 	}
-	if len(r.Tools) > 0 && a.translates("parallel_tool_calls") {
-		r.ParallelToolCalls = a.ParallelToolCalls
+	if len(r.Tools) > 0 && a.vendor.translates("parallel_tool_calls") {
+		r.ParallelToolCalls = a.request.ParallelToolCalls
 	}
 	return r.setToolChoice(a)
 }
@@ -45,24 +45,24 @@ func (r *request) forced() bool {
 }
 
 func (r *request) setToolChoice(a attempt) error {
-	switch c := a.ToolChoice; {
+	switch c := a.request.ToolChoice; {
 	case c.Mode == "required" && c.Name == "" && c.Type != "":
 		return r.forceSearch(a)
 	case c.Mode == "required" && len(r.Tools) == 0:
 		return translate.NoToolError()
-	case c.Mode == "required" && a.tools == freeChoice:
+	case c.Mode == "required" && a.vendor.tools.tools == freeChoice:
 		r.addSystem(a, translate.RoleSystem, "Answer with a call of a tool, not with a text.")
-		a.Request.ToolChoice = translate.ToolChoice{Mode: "auto", Allowed: c.Allowed}
-		return a.DropWithWarning("tool_choice", "not enforced by the provider, an instruction in its place")
-	case c.Mode == "none" && a.tools == freeChoice:
+		a.request.ToolChoice = translate.ToolChoice{Mode: "auto", Allowed: c.Allowed}
+		return a.request.DropWithWarning("tool_choice", "not enforced by the provider, an instruction in its place")
+	case c.Mode == "none" && a.vendor.tools.tools == freeChoice:
 		r.Tools = nil
-	case c.Mode == "" || len(r.Tools) == 0 || c.Mode == "auto" && a.tools == freeChoice:
-	case c.Type == "custom" && a.customTools:
+	case c.Mode == "" || len(r.Tools) == 0 || c.Mode == "auto" && a.vendor.tools.tools == freeChoice:
+	case c.Type == "custom" && a.vendor.tools.customTools:
 		r.ToolChoice = toolChoice{Type: "custom", Custom: &named{c.Name}}
-	case c.Name != "" && a.tools != wordChoice:
+	case c.Name != "" && a.vendor.tools.tools != wordChoice:
 		r.ToolChoice = toolChoice{Type: "function", Function: &named{c.Name}}
-	case c.Mode == "required" && a.anyTool != "":
-		r.ToolChoice = a.anyTool
+	case c.Mode == "required" && a.vendor.tools.anyTool != "":
+		r.ToolChoice = a.vendor.tools.anyTool
 	default:
 		r.ToolChoice = c.Mode
 	}
@@ -70,7 +70,7 @@ func (r *request) setToolChoice(a attempt) error {
 }
 
 func newTool(a attempt, t *translate.Tool) Tool {
-	if t.Type == "custom" && a.customTools {
+	if t.Type == "custom" && a.vendor.tools.customTools {
 		custom := &CustomTool{Name: t.Name, Description: t.Description}
 		if definition := gjson.GetBytes(t.Format, "definition").Str; definition != "" {
 			custom.Format = &InputFormat{"grammar", &Grammar{definition, gjson.GetBytes(t.Format, "syntax").Str}}
@@ -83,7 +83,7 @@ func newTool(a attempt, t *translate.Tool) Tool {
 }
 
 func newToolCall(a attempt, c *translate.ToolCall) ToolCall {
-	if c.Custom && a.customTools {
+	if c.Custom && a.vendor.tools.customTools {
 		return ToolCall{ID: c.CallID, Type: "custom", Custom: &CustomCall{c.Name, c.Arguments}}
 	}
 	return CallFunction(c.CallID, c.Name, string(c.Object()))

@@ -15,8 +15,8 @@ type vendor struct {
 	// documentation lists. Nil means all: a server that runs any models may have them.
 	endpoints []string
 
-	messageRules
-	toolRules
+	messages messageRules
+	tools    toolRules
 
 	// completionTokens: the limit is "max_completion_tokens", not "max_tokens".
 	completionTokens bool
@@ -174,8 +174,8 @@ var vendors = []vendor{
 	{
 		name:             "openai",
 		policy:           openAI.With(translate.WebSearch),
-		messageRules:     messageRules{developer: true, file: openAIFile},
-		toolRules:        toolRules{customTools: true, calls: translate.CallRules{ID: 40}, search: searchOptions},
+		messages:         messageRules{developer: true, file: openAIFile},
+		tools:            toolRules{customTools: true, calls: translate.CallRules{ID: 40}, search: searchOptions},
 		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{
@@ -185,8 +185,8 @@ var vendors = []vendor{
 			"embeddings", "completions", "images/generations", "images/edits",
 			"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches", "realtime",
 		},
-		messageRules:     messageRules{developer: true, file: openAIFile},
-		toolRules:        toolRules{calls: translate.CallRules{ID: 40}},
+		messages:         messageRules{developer: true, file: openAIFile},
+		tools:            toolRules{calls: translate.CallRules{ID: 40}},
 		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{
@@ -195,10 +195,10 @@ var vendors = []vendor{
 			"prompt_cache_key", "service_tier",
 			"input.input_audio", "input.input_file",
 		),
-		endpoints:    []string{"embeddings", "audio/transcriptions", "audio/speech", "moderations", "files"},
-		messageRules: messageRules{systemOnly: true, answers: true, file: documentURL, bareAudio: true},
-		toolRules:    toolRules{anyTool: "any", calls: translate.CallRules{ID: 9, Exact: true}},
-		limits:       translate.Limits{Temperature: 1.5}, closed: true,
+		endpoints: []string{"embeddings", "audio/transcriptions", "audio/speech", "moderations", "files"},
+		messages:  messageRules{systemOnly: true, answers: true, file: documentURL, bareAudio: true},
+		tools:     toolRules{anyTool: "any", calls: translate.CallRules{ID: 9, Exact: true}},
+		limits:    translate.Limits{Temperature: 1.5}, closed: true,
 	},
 	{
 		name:             "groq",
@@ -208,17 +208,17 @@ var vendors = []vendor{
 	},
 	{
 		// https://github.com/theopenco/llmgateway/pull/3462
-		name:         "deepseek",
-		policy:       logprobs,
-		endpoints:    []string{},
-		messageRules: messageRules{systemOnly: true},
-		effort:       thinkingSwitch, repeatsReasoning: true, thinksUnforced: true, format: objectOnly,
+		name:      "deepseek",
+		policy:    logprobs,
+		endpoints: []string{},
+		messages:  messageRules{systemOnly: true},
+		effort:    thinkingSwitch, repeatsReasoning: true, thinksUnforced: true, format: objectOnly,
 	},
 	{
 		name:             "xai",
 		policy:           parallel.With(logprobs).Translating("user"),
 		endpoints:        []string{"images/generations", "images/edits", "files"},
-		toolRules:        toolRules{hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"}},
+		tools:            toolRules{hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"}},
 		completionTokens: true, limits: translate.Limits{Unpenalized: true},
 	},
 	{
@@ -239,10 +239,10 @@ var vendors = []vendor{
 			"text.verbosity", "user",
 			"input.input_audio", "input.input_file",
 		),
-		endpoints:    []string{"embeddings", "completions", "images/generations", "audio/transcriptions", "audio/speech", "rerank"},
-		messageRules: messageRules{file: inlineFile, cacheMarks: true},
-		toolRules:    toolRules{search: searchPlugin},
-		effort:       reasoningObject, efforts: allLevels, replays: true,
+		endpoints: []string{"embeddings", "completions", "images/generations", "audio/transcriptions", "audio/speech", "rerank"},
+		messages:  messageRules{file: inlineFile, cacheMarks: true},
+		tools:     toolRules{search: searchPlugin},
+		effort:    reasoningObject, efforts: allLevels, replays: true,
 	},
 	{
 		name:    "vercel",
@@ -256,32 +256,32 @@ var vendors = []vendor{
 		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true,
 	},
 	{
-		name:         "ollama",
-		endpoints:    []string{"embeddings", "completions"},
-		messageRules: messageRules{inlineImages: true},
-		toolRules:    toolRules{tools: freeChoice},
-		efforts:      fourLevels, replays: true,
+		name:      "ollama",
+		endpoints: []string{"embeddings", "completions"},
+		messages:  messageRules{inlineImages: true},
+		tools:     toolRules{tools: freeChoice},
+		efforts:   fourLevels, replays: true,
 	},
 	{
-		name:         "vllm",
-		policy:       parallel.With(logprobs).With(ranked).Translating("input.input_audio"),
-		endpoints:    []string{"embeddings", "completions", "audio/transcriptions", "audio/translations", "rerank"},
-		messageRules: messageRules{alternate: true},
-		effort:       templateThinking, efforts: fourLevels, replays: true,
+		name:      "vllm",
+		policy:    parallel.With(logprobs).With(ranked).Translating("input.input_audio"),
+		endpoints: []string{"embeddings", "completions", "audio/transcriptions", "audio/translations", "rerank"},
+		messages:  messageRules{alternate: true},
+		effort:    templateThinking, efforts: fourLevels, replays: true,
 	},
 	{
-		name:         "lmstudio",
-		policy:       ranked,
-		endpoints:    []string{"embeddings", "completions"},
-		messageRules: messageRules{alternate: true},
-		toolRules:    toolRules{tools: wordChoice},
-		efforts:      threeLevels, format: schemaOnly,
+		name:      "lmstudio",
+		policy:    ranked,
+		endpoints: []string{"embeddings", "completions"},
+		messages:  messageRules{alternate: true},
+		tools:     toolRules{tools: wordChoice},
+		efforts:   threeLevels, format: schemaOnly,
 	},
 	{
-		name:         "compatible",
-		policy:       parallel.With(logprobs).Translating("user", "input.input_audio"),
-		messageRules: messageRules{alternate: true},
-		efforts:      allLevels,
+		name:     "compatible",
+		policy:   parallel.With(logprobs).Translating("user", "input.input_audio"),
+		messages: messageRules{alternate: true},
+		efforts:  allLevels,
 	},
 }
 

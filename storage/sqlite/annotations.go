@@ -41,7 +41,7 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 		return err
 	}
 	next := *old
-	f.Apply(&next.Record)
+	f.Apply(&next.record)
 	if p := f.Property; p != nil {
 		next.annotated = storage.Merge(old.annotated, map[string]string{p.Name: p.Value})
 	}

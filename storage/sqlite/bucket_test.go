@@ -40,7 +40,7 @@ func TestBucketsOfAllRequestsAreKnown(t *testing.T) {
 	failed := errors.New("failed")
 	err := b.withWriter(func(w *writer) error {
 		return w.transaction(t.Context(), func() error {
-			if _, err := w.insert(&row{Record: *record(third)}); err != nil {
+			if _, err := w.insert(&row{record: *record(third)}); err != nil {
 				return err
 			}
 			return failed

@@ -17,7 +17,7 @@ import (
 
 // row is a record with what only the database knows of the record.
 type row struct {
-	storage.Record
+	record storage.Record
 	// n is the key of the table requests; 0 before the record has a key.
 	n int64
 	// annotated are the properties that annotations set, which also stand in
@@ -67,19 +67,19 @@ func columns(of []*storage.Column) (columns []column) {
 		if c.Name == "created_at" {
 			continue
 		}
-		decode := func(r *row, v driver.Value) { c.Set(&r.Record, v) }
+		decode := func(r *row, v driver.Value) { c.Set(&r.record, v) }
 		if c.Type() == storage.IDColumn && c.Names != "" {
 			decode = func(r *row, v driver.Value) {
 				id, _ := uuid.Parse(v.(string))
-				c.Set(&r.Record, id[:])
+				c.Set(&r.record, id[:])
 			}
 		}
 		columns = append(columns, column{
 			name:       c.Name,
-			encode:     func(r *row) driver.Value { return c.Get(&r.Record) },
+			encode:     func(r *row) driver.Value { return c.Get(&r.record) },
 			decode:     decode,
 			names:      c.Names,
-			text:       func(r *row) string { return c.Text(&r.Record) },
+			text:       func(r *row) string { return c.Text(&r.record) },
 			required:   c.NotNull(),
 			definition: definition(c),
 		})
@@ -108,10 +108,10 @@ func definition(c *storage.Column) string {
 var propertyNames = column{
 	name: "property_names", names: "property_names",
 	text: func(r *row) string {
-		if len(r.Properties) == 0 {
+		if len(r.record.Properties) == 0 {
 			return ""
 		}
-		return compactJSON(slices.Sorted(maps.Keys(r.Properties)))
+		return compactJSON(slices.Sorted(maps.Keys(r.record.Properties)))
 	},
 }
 
@@ -123,7 +123,7 @@ var annotationColumns = []column{
 		func(f *storage.Feedback, v int64) { f.Rating = v != 0 }),
 	feedback("feedback_created_at", func(f *storage.Feedback) driver.Value { return int64(f.CreatedAt) },
 		func(f *storage.Feedback, v int64) { f.CreatedAt = storage.Timestamp(v) }),
-	object("properties", func(r *row) *map[string]string { return &r.Properties }, gjson.Result.String),
+	object("properties", func(r *row) *map[string]string { return &r.record.Properties }, gjson.Result.String),
 	object("annotated_properties", func(r *row) *map[string]string { return &r.annotated }, gjson.Result.String),
 	{
 		name: "annotated_at",
@@ -135,16 +135,16 @@ var annotationColumns = []column{
 		},
 		decode: func(r *row, v driver.Value) { r.annotatedAt = storage.Timestamp(v.(int64)) },
 	},
-	object("scores", func(r *row) *map[string]float64 { return &r.Scores }, gjson.Result.Float),
+	object("scores", func(r *row) *map[string]float64 { return &r.record.Scores }, gjson.Result.Float),
 	{
 		name: "assets",
 		encode: func(r *row) driver.Value {
-			if len(r.Assets) == 0 {
+			if len(r.record.Assets) == 0 {
 				return nil
 			}
-			return compactJSON(r.Assets)
+			return compactJSON(r.record.Assets)
 		},
-		decode: func(r *row, v driver.Value) { _ = json.Unmarshal([]byte(v.(string)), &r.Assets) },
+		decode: func(r *row, v driver.Value) { _ = json.Unmarshal([]byte(v.(string)), &r.record.Assets) },
 	},
 }
 
@@ -152,16 +152,16 @@ func feedback(name string, get func(*storage.Feedback) driver.Value, set func(*s
 	return column{
 		name: name,
 		encode: func(r *row) driver.Value {
-			if r.Feedback == nil {
+			if r.record.Feedback == nil {
 				return nil
 			}
-			return get(r.Feedback)
+			return get(r.record.Feedback)
 		},
 		decode: func(r *row, v driver.Value) {
-			if r.Feedback == nil {
-				r.Feedback = new(storage.Feedback)
+			if r.record.Feedback == nil {
+				r.record.Feedback = new(storage.Feedback)
 			}
-			set(r.Feedback, v.(int64))
+			set(r.record.Feedback, v.(int64))
 		},
 	}
 }

@@ -46,25 +46,25 @@ func (w *writer) erase(ctx context.Context, key storage.RecordKey, scope storage
 	if scope == storage.EraseRecord {
 		err = w.remove(old)
 	} else {
-		err = w.replace(old, &row{Record: *old.Erased(scope), n: old.n, annotatedAt: old.annotatedAt})
+		err = w.replace(old, &row{record: *old.record.Erased(scope), n: old.n, annotatedAt: old.annotatedAt})
 	}
 	if err != nil {
 		return err
 	}
-	_, err = w.c.exec("DELETE FROM span_keys WHERE bucket = ? AND org = ? AND request = ?", bucketOf(columnar.FirstKey(old.CreatedAt)), key.Org, key.ID[:])
-	if err != nil || old.SessionID == "" {
+	_, err = w.c.exec("DELETE FROM span_keys WHERE bucket = ? AND org = ? AND request = ?", bucketOf(columnar.FirstKey(old.record.CreatedAt)), key.Org, key.ID[:])
+	if err != nil || old.record.SessionID == "" {
 		return err
 	}
 	org, err := w.rows.name(ctx, "org", key.Org)
 	if err != nil {
 		return err
 	}
-	session, err := w.rows.name(ctx, "session", old.SessionID)
+	session, err := w.rows.name(ctx, "session", old.record.SessionID)
 	if err != nil {
 		return err
 	}
 	_, err = w.c.exec("DELETE FROM session_tags WHERE org = ? AND session = ? AND NOT EXISTS (SELECT 1 FROM requests WHERE session = ? AND org = ?)",
-		key.Org, old.SessionID, int64(session), int64(org))
+		key.Org, old.record.SessionID, int64(session), int64(org))
 	return err
 }
 

@@ -69,14 +69,14 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 			var failure error
 			return x.candidates(ctx, x.timeOrder(false), func(row *row) error {
 				load := func() *storage.Content {
-					c, err := contents.Content(ctx, &row.Record)
+					c, err := contents.Content(ctx, &row.record)
 					if err != nil {
 						failure = err
 					}
 					return c
 				}
-				if matcher.Match(&row.Record, load) && failure == nil {
-					add(&row.Record, load)
+				if matcher.Match(&row.record, load) && failure == nil {
+					add(&row.record, load)
 				}
 				return failure
 			})

@@ -51,7 +51,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 		m.content = r.Content
 	}
 	err := x.candidates(ctx, o, func(r *row) error {
-		if m.best.Done(r.CreatedAt) || x.Random && m.best.Full() { // they come in a random order
+		if m.best.Done(r.record.CreatedAt) || x.Random && m.best.Full() { // they come in a random order
 			return errStop
 		}
 		return m.consider(r)
@@ -64,21 +64,21 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 
 // consider keeps a row that the filter matches.
 func (m *matching) consider(r *row) error {
-	r.Org = m.Org // whatever was read of it: who reads content compares the key
+	r.record.Org = m.Org // whatever was read of it: who reads content compares the key
 	m.row, m.loaded = r, nil
-	if !m.matcher.Match(&r.Record, m.load) || m.failed != nil {
+	if !m.matcher.Match(&r.record, m.load) || m.failed != nil {
 		return m.failed
 	}
 	if m.SortsByContent() && m.loaded == nil {
 		m.load()
 	}
-	m.best.Add(&r.Record, m.loaded, r.n)
+	m.best.Add(&r.record, m.loaded, r.n)
 	return m.failed
 }
 
 // load reads the content of the row.
 func (m *matching) load() *storage.Content {
-	m.loaded, m.failed = m.content(m.ctx, &m.row.Record)
+	m.loaded, m.failed = m.content(m.ctx, &m.row.record)
 	return m.loaded
 }
 

@@ -77,7 +77,7 @@ func (x *query) page(ctx context.Context, keys []int64) ([]*storage.Record, erro
 	}
 	page := make([]*storage.Record, len(rows))
 	for i, row := range rows {
-		page[i] = &row.Record
+		page[i] = &row.record
 	}
 	return page, nil
 }
@@ -254,7 +254,7 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) (rows 
 // decode makes r of the values of the list. meanings are the names of ids.
 func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]string) {
 	*r = row{n: values[0].(int64)}
-	r.CreatedAt = columnar.CreatedAt(r.n)
+	r.record.CreatedAt = columnar.CreatedAt(r.n)
 	for i, v := range values[1:] {
 		c := &p.columns[i]
 		if v == nil || c.decode == nil {

@@ -150,9 +150,9 @@ func (s source) match(keys []int64, found *condition) (kept []int64, err error) 
 			return nil, err
 		}
 		for _, r := range records {
-			r.Org = s.org // whatever was read of it: who reads content compares the key
-			ok := m.Match(&r.Record, func() (c *storage.Content) {
-				c, err = contents.Content(s.ctx, &r.Record)
+			r.record.Org = s.org // whatever was read of it: who reads content compares the key
+			ok := m.Match(&r.record, func() (c *storage.Content) {
+				c, err = contents.Content(s.ctx, &r.record)
 				return c
 			})
 			if err != nil {

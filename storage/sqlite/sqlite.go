@@ -242,7 +242,7 @@ func (b *Backend) record(ctx context.Context, what string, find func(context.Con
 	if err != nil {
 		return nil, fmt.Errorf("reading %s from %s: %w", what, b.path, explain(err))
 	}
-	return &found.Record, nil
+	return &found.record, nil
 }
 
 // withReader calls do with one snapshot of the database. Close cancels the context of do.

@@ -137,16 +137,16 @@ func (v *verification) findable(ctx context.Context, after, last int64, rows []*
 	}
 	for _, r := range rows {
 		found := slices.Contains(buckets, bucketOf(r.n))
-		for name, value := range r.Properties {
+		for name, value := range r.record.Properties {
 			found = found && there[label{r.n, propertyKind(name), value, 0}]
 		}
-		for _, asset := range r.Assets {
+		for _, asset := range r.record.Assets {
 			found = found && there[label{r.n, assetKind, asset, 0}]
 		}
-		for name, value := range r.Scores {
+		for name, value := range r.record.Scores {
 			found = found && there[label{r.n, scoreKind, name, value}]
 		}
-		if value, ok := r.Score(storage.FeedbackScore); ok {
+		if value, ok := r.record.Score(storage.FeedbackScore); ok {
 			found = found && there[label{r.n, scoreKind, storage.FeedbackScore, value}]
 		}
 		if !found {

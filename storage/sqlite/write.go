@@ -106,9 +106,9 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 
 // record inserts a record, or replaces its earlier version.
 func (w *writer) record(ctx context.Context, r *storage.Record) error {
-	w.next = row{Record: *r}
+	w.next = row{record: *r}
 	next := &w.next
-	next.Scores, next.Feedback = nil, nil // they come as annotations
+	next.record.Scores, next.record.Feedback = nil, nil // they come as annotations
 	if err := w.insertSpanKeys(r); err != nil {
 		return err
 	}
@@ -119,15 +119,15 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	if err != nil {
 		return err
 	}
-	if old.CreatedAt == next.CreatedAt {
+	if old.record.CreatedAt == next.record.CreatedAt {
 		next.n = old.n
 	}
-	next.Scores, next.Feedback = old.Scores, old.Feedback
+	next.record.Scores, next.record.Feedback = old.record.Scores, old.record.Feedback
 	next.annotated, next.annotatedAt = old.annotated, old.annotatedAt
 	if len(old.annotated) > 0 {
-		next.Properties = storage.Merge(next.Properties, old.annotated)
+		next.record.Properties = storage.Merge(next.record.Properties, old.annotated)
 	}
-	next.UpdatedAt = max(next.UpdatedAt, old.annotatedAt)
+	next.record.UpdatedAt = max(next.record.UpdatedAt, old.annotatedAt)
 	return w.replace(old, next)
 }
 
@@ -150,7 +150,7 @@ func (w *writer) replace(old, next *row) error {
 // sameRequest tells whether two versions are the same in what columns have: in requests
 // and in their properties.
 func sameRequest(a, b *row) bool {
-	if !maps.Equal(a.Properties, b.Properties) {
+	if !maps.Equal(a.record.Properties, b.record.Properties) {
 		return false
 	}
 	for i := range requestColumns {
@@ -188,7 +188,7 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 	if r.n != 0 {
 		n = r.n
 	}
-	for first := columnar.FirstKey(r.CreatedAt); ; first += columnar.Sequence + 1 {
+	for first := columnar.FirstKey(r.record.CreatedAt); ; first += columnar.Sequence + 1 {
 		request, err := w.c.prepare(insertRequest)
 		if err != nil {
 			return false, err
@@ -203,10 +203,10 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 		}
 		if changes, _ := result.RowsAffected(); changes > 0 {
 			r.n, _ = result.LastInsertId()
-			r.CreatedAt = columnar.CreatedAt(r.n)
+			r.record.CreatedAt = columnar.CreatedAt(r.n)
 			break
 		}
-		if _, err := w.rows.find(context.Background(), r.Key()); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := w.rows.find(context.Background(), r.record.Key()); !errors.Is(err, storage.ErrNotFound) {
 			return false, err
 		}
 		n = nil // the millisecond is full
@@ -283,7 +283,7 @@ func (w *writer) run(s *statement, columns []column, r *row) (driver.Result, err
 			v = c.encode(r)
 		} else if name := c.text(r); name != "" {
 			var err error
-			if v, err = w.names.id(c.names, name, r.CreatedAt); err != nil {
+			if v, err = w.names.id(c.names, name, r.record.CreatedAt); err != nil {
 				return nil, err
 			}
 		}
@@ -327,18 +327,18 @@ func (w *writer) removeRest(r *row) error {
 // eachLabel calls do for the record's properties and assets.
 func (w *writer) eachLabel(r *row, do func(label driver.Value) error) error {
 	label := func(kind, name string) error {
-		id, err := w.names.id(kind, name, r.CreatedAt)
+		id, err := w.names.id(kind, name, r.record.CreatedAt)
 		if err != nil {
 			return err
 		}
 		return do(id)
 	}
-	for name, value := range r.Properties {
+	for name, value := range r.record.Properties {
 		if err := label(propertyKind(name), value); err != nil {
 			return err
 		}
 	}
-	for _, asset := range r.Assets {
+	for _, asset := range r.record.Assets {
 		if err := label(assetKind, asset); err != nil {
 			return err
 		}
@@ -348,8 +348,8 @@ func (w *writer) eachLabel(r *row, do func(label driver.Value) error) error {
 
 // eachScore calls do for the record's scores. Feedback counts as a score.
 func (w *writer) eachScore(r *row, do func(name driver.Value, value float64) error) error {
-	for name, value := range r.Scores {
-		id, err := w.names.id(scoreKind, name, r.CreatedAt)
+	for name, value := range r.record.Scores {
+		id, err := w.names.id(scoreKind, name, r.record.CreatedAt)
 		if err != nil {
 			return err
 		}
@@ -357,11 +357,11 @@ func (w *writer) eachScore(r *row, do func(name driver.Value, value float64) err
 			return err
 		}
 	}
-	value, ok := r.Score(storage.FeedbackScore)
+	value, ok := r.record.Score(storage.FeedbackScore)
 	if !ok {
 		return nil
 	}
-	id, err := w.names.id(scoreKind, storage.FeedbackScore, r.CreatedAt)
+	id, err := w.names.id(scoreKind, storage.FeedbackScore, r.record.CreatedAt)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ type Exporter struct {
 
 // item is a record in the queue, with the content to send.
 type item struct {
-	storage.Record
+	record  storage.Record
 	content storage.Content
 }
 
@@ -109,7 +109,7 @@ func New(o Options) *Exporter {
 // Export takes a record whose call is over. It never waits; r and c are the
 // caller's again when it returns.
 func (e *Exporter) Export(r *storage.Record, c *storage.Content) {
-	i := &item{Record: *r}
+	i := &item{record: *r}
 	if e.options.Content {
 		i.content.Request = storage.Body{Type: c.Request.Type, Data: bytes.Clone(c.Request.Data)}
 		i.content.Response = storage.Body{Type: c.Response.Type, Data: bytes.Clone(c.Response.Data)}

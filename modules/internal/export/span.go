@@ -47,71 +47,71 @@ var providers = map[string]string{
 // sent.
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
 func (i *item) span() *tracepb.Span {
-	operation := observe.Operation(i.Dialect)
+	operation := observe.Operation(i.record.Dialect)
 	s := &tracepb.Span{
-		TraceId: i.ID[:], SpanId: i.ID[8:],
+		TraceId: i.record.ID[:], SpanId: i.record.ID[8:],
 		Name:              operation,
 		Kind:              tracepb.Span_SPAN_KIND_CLIENT,
-		StartTimeUnixNano: uint64(i.CreatedAt) * 1e6,
-		EndTimeUnixNano:   uint64(i.CreatedAt+storage.Timestamp(i.Latency.N)) * 1e6,
+		StartTimeUnixNano: uint64(i.record.CreatedAt) * 1e6,
+		EndTimeUnixNano:   uint64(i.record.CreatedAt+storage.Timestamp(i.record.Latency.N)) * 1e6,
 	}
-	if trace, err := hex.DecodeString(i.TraceID); err == nil && len(trace) == 16 {
+	if trace, err := hex.DecodeString(i.record.TraceID); err == nil && len(trace) == 16 {
 		s.TraceId = trace
-		if parent, err := hex.DecodeString(i.SpanID); err == nil {
+		if parent, err := hex.DecodeString(i.record.SpanID); err == nil {
 			s.ParentSpanId = parent
 		}
 	}
-	if model := cmp.Or(i.RequestModel, i.Model); model != "" {
+	if model := cmp.Or(i.record.RequestModel, i.record.Model); model != "" {
 		s.Name += " " + model
 	}
 
 	a := &attributes{}
 	a.text("gen_ai.operation.name", operation)
-	a.text("gen_ai.provider.name", cmp.Or(providers[i.Provider], i.Provider))
-	a.text("gen_ai.request.model", i.RequestModel)
-	a.text("gen_ai.response.model", i.ResponseModel)
-	a.text("gen_ai.response.id", i.ResponseID)
-	if i.Finish != "" {
+	a.text("gen_ai.provider.name", cmp.Or(providers[i.record.Provider], i.record.Provider))
+	a.text("gen_ai.request.model", i.record.RequestModel)
+	a.text("gen_ai.response.model", i.record.ResponseModel)
+	a.text("gen_ai.response.id", i.record.ResponseID)
+	if i.record.Finish != "" {
 		a.add("gen_ai.response.finish_reasons", &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{
-			ArrayValue: &commonpb.ArrayValue{Values: []*commonpb.AnyValue{text(i.Finish)}},
+			ArrayValue: &commonpb.ArrayValue{Values: []*commonpb.AnyValue{text(i.record.Finish)}},
 		}})
 	}
-	a.count("gen_ai.usage.input_tokens", i.Usage.Input)
-	a.count("gen_ai.usage.output_tokens", i.Usage.Output)
-	a.count("gen_ai.usage.cache_read.input_tokens", i.Usage.CacheRead)
-	a.count("gen_ai.usage.cache_creation.input_tokens", i.Usage.CacheWrite)
-	a.count("gen_ai.usage.reasoning.output_tokens", i.Usage.Reasoning)
-	a.count("gen_ai.usage.audio.input_tokens", i.Usage.InputAudio)
-	a.count("gen_ai.usage.audio.output_tokens", i.Usage.OutputAudio)
-	if i.Stream {
+	a.count("gen_ai.usage.input_tokens", i.record.Usage.Input)
+	a.count("gen_ai.usage.output_tokens", i.record.Usage.Output)
+	a.count("gen_ai.usage.cache_read.input_tokens", i.record.Usage.CacheRead)
+	a.count("gen_ai.usage.cache_creation.input_tokens", i.record.Usage.CacheWrite)
+	a.count("gen_ai.usage.reasoning.output_tokens", i.record.Usage.Reasoning)
+	a.count("gen_ai.usage.audio.input_tokens", i.record.Usage.InputAudio)
+	a.count("gen_ai.usage.audio.output_tokens", i.record.Usage.OutputAudio)
+	if i.record.Stream {
 		a.add("gen_ai.request.stream", &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: true}})
 	}
-	if i.TimeToFirstToken.Valid {
-		a.number("gen_ai.response.time_to_first_chunk", float64(i.TimeToFirstToken.N)/1e3)
+	if i.record.TimeToFirstToken.Valid {
+		a.number("gen_ai.response.time_to_first_chunk", float64(i.record.TimeToFirstToken.N)/1e3)
 	}
-	if u, err := url.Parse(i.TargetURL); err == nil {
+	if u, err := url.Parse(i.record.TargetURL); err == nil {
 		a.text("server.address", u.Hostname())
 		if port, err := strconv.ParseInt(u.Port(), 10, 64); err == nil {
 			a.count("server.port", plugins.Known(port))
 		}
 	}
-	a.count("http.response.status_code", i.Status)
-	if i.Provider == "openai" || i.Provider == "azure" {
-		a.text("gen_ai.openai.response.service_tier", i.ServiceTier)
+	a.count("http.response.status_code", i.record.Status)
+	if i.record.Provider == "openai" || i.record.Provider == "azure" {
+		a.text("gen_ai.openai.response.service_tier", i.record.ServiceTier)
 	}
-	a.text("user.id", i.UserID)
-	a.text("session.id", i.SessionID)
-	a.text("gen_ai.conversation.id", i.SessionID)
-	a.text("gen_ai.prompt.name", i.PromptID)
+	a.text("user.id", i.record.UserID)
+	a.text("session.id", i.record.SessionID)
+	a.text("gen_ai.conversation.id", i.record.SessionID)
+	a.text("gen_ai.prompt.name", i.record.PromptID)
 	i.addOwn(a)
 	i.addContent(a)
-	if failed := i.EndState == storage.Failed || i.EndState == storage.UpstreamAborted || i.Status.N >= 400; failed {
+	if failed := i.record.EndState == storage.Failed || i.record.EndState == storage.UpstreamAborted || i.record.Status.N >= 400; failed {
 		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR}
-		reason := i.ErrorType
-		if reason == "" && i.Status.N >= 400 {
-			reason = strconv.FormatInt(i.Status.N, 10)
+		reason := i.record.ErrorType
+		if reason == "" && i.record.Status.N >= 400 {
+			reason = strconv.FormatInt(i.record.Status.N, 10)
 		}
-		a.text("error.type", cmp.Or(reason, i.EndState.String()))
+		a.text("error.type", cmp.Or(reason, i.record.EndState.String()))
 	}
 	s.Attributes = a.list
 	return s
@@ -120,20 +120,20 @@ func (i *item) span() *tracepb.Span {
 // addOwn adds what the conventions have no name for: the caller's labels as
 // OpenLLMetry has them, and Weir's own.
 func (i *item) addOwn(a *attributes) {
-	for name, value := range i.Properties {
+	for name, value := range i.record.Properties {
 		a.text("traceloop.association.properties."+name, value)
 	}
-	a.text("weir.request_id", i.ID.String())
-	a.text("weir.organization_id", i.Org)
-	a.text("weir.end_state", i.EndState.String())
-	if i.Cost.Valid {
-		a.number("weir.cost", i.Cost.Float()) // US dollars
+	a.text("weir.request_id", i.record.ID.String())
+	a.text("weir.organization_id", i.record.Org)
+	a.text("weir.end_state", i.record.EndState.String())
+	if i.record.Cost.Valid {
+		a.number("weir.cost", i.record.Cost.Float()) // US dollars
 	}
-	if i.Attempt > 0 {
-		a.count("weir.attempt", plugins.Known(int64(i.Attempt)))
+	if i.record.Attempt > 0 {
+		a.count("weir.attempt", plugins.Known(int64(i.record.Attempt)))
 	}
-	if i.AttemptOf != uuid.Nil {
-		a.text("weir.attempt_of", i.AttemptOf.String())
+	if i.record.AttemptOf != uuid.Nil {
+		a.text("weir.attempt_of", i.record.AttemptOf.String())
 	}
 }
 
@@ -156,7 +156,7 @@ type message struct {
 // addContent adds what was said, of which the item has nothing unless it was
 // asked for and kept.
 func (i *item) addContent(a *attributes) {
-	format := observe.Transcript(i.Dialect)
+	format := observe.Transcript(i.record.Dialect)
 	a.messages("gen_ai.input.messages", format.Request(i.content.Request.Data))
 	if len(i.content.Response.Data) > 0 {
 		stored, _ := format.Stored(i.content.Response.Type, i.content.Response.Data)

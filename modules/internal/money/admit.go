@@ -92,7 +92,7 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 	if err == nil {
 		t.ledger = ledger
 		for _, b := range budgets {
-			err = errors.Join(err, m.Begin(ctx, ledger, b.Budget))
+			err = errors.Join(err, m.Begin(ctx, ledger, b.budget))
 		}
 	}
 	if err == nil {
@@ -153,7 +153,7 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	}
 	amount := q.max(&s, t.limit()) // another quantity may have lowered the call
 	if !amount.Valid {
-		bounding = slices.DeleteFunc(bounding.refusing(), func(b budgetHold) bool { return b.Unpriced == passUnpriced })
+		bounding = slices.DeleteFunc(bounding.refusing(), func(b budgetHold) bool { return b.budget.Unpriced == passUnpriced })
 		if paid || len(bounding) > 0 {
 			return notPriced(s, bounding)
 		}
@@ -221,7 +221,7 @@ func (s *Spending) target() (provider, model string) {
 // Bounds reports whether credits or a budget that refuses bound what a call may use.
 func (m *Budgets) Bounds(s Spending) bool {
 	bounding, err := m.bounding(&s)
-	return err != nil || m.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.quantity.metered() && !b.Observe })
+	return err != nil || m.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.budget.quantity.metered() && !b.budget.Observe })
 }
 
 // HeldInterval is how often a call that waits looks whether calls in flight have ended.
@@ -319,8 +319,8 @@ func (part *share) sparing(s Spending, budgets bounding) []credits.Hold {
 	holds, budgets := slices.Clone(part.Holds), budgets.of(part.quantity)
 	first := len(holds) - len(budgets) // after that of the credits
 	for i, b := range budgets {
-		if b.Wait == 0 {
-			holds[first+i].Limit -= b.limit / 20
+		if b.budget.Wait == 0 {
+			holds[first+i].Limit -= b.budget.limit / 20
 		}
 	}
 	return holds

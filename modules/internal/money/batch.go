@@ -68,7 +68,7 @@ func (m *Budgets) EndBatch(ctx context.Context, org string, batch uuid.UUID, use
 		for _, b := range budgets {
 			for _, of := range accounts {
 				if of.Budget == b.account() {
-					t.bounding = append(t.bounding, budgetHold{Budget: b, hold: credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
+					t.bounding = append(t.bounding, budgetHold{budget: b, hold: credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
 				}
 			}
 		}

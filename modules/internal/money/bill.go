@@ -233,8 +233,8 @@ func (t *Bill) count(part *share, total plugins.Nanodollars) {
 	if part.quantity == dollars && !part.surplus && total > part.charged {
 		excess := max(total, part.Amount) - max(part.charged, part.Amount)
 		for _, b := range t.bounding.of(part.quantity) {
-			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())
-			budgetExcess.With(b.label).Add(plugins.KnownCost(excess).Float())
+			budgetSpent.With(b.budget.label).Add(plugins.KnownCost(total - part.charged).Float())
+			budgetExcess.With(b.budget.label).Add(plugins.KnownCost(excess).Float())
 		}
 	}
 	part.charged = total

@@ -14,15 +14,15 @@ import (
 type bounding []budgetHold
 
 type budgetHold struct {
-	*Budget
-	hold credits.Hold
+	budget *Budget
+	hold   credits.Hold
 	// caller is the user or the key whose call it is, for a budget that observes.
 	caller string
 }
 
 // refusing returns the budgets that do not only observe.
 func (all bounding) refusing() bounding {
-	return slices.DeleteFunc(slices.Clone(all), func(b budgetHold) bool { return b.Observe })
+	return slices.DeleteFunc(slices.Clone(all), func(b budgetHold) bool { return b.budget.Observe })
 }
 
 // bounding returns the budgets that count a call.
@@ -95,7 +95,7 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 				return nil, err
 			}
 		}
-		of := budgetHold{Budget: b, hold: h}
+		of := budgetHold{budget: b, hold: h}
 		if b.Observe {
 			of.caller = callerOf(r)
 		}
@@ -107,7 +107,7 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 // of returns the budgets of a quantity.
 func (all bounding) of(q *quantity) (list bounding) {
 	for _, b := range all {
-		if b.quantity == q {
+		if b.budget.quantity == q {
 			list = append(list, b)
 		}
 	}
@@ -118,7 +118,7 @@ func (all bounding) of(q *quantity) (list bounding) {
 func (all bounding) find(account credits.Account) *Budget {
 	for _, b := range all {
 		if b.hold.Account == account {
-			return b.Budget
+			return b.budget
 		}
 	}
 	return nil

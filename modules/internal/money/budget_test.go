@@ -152,7 +152,7 @@ func TestClaimsOfCallers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, b := range bounding {
-			got += b.Name + "=" + b.hold.Value + ";"
+			got += b.budget.Name + "=" + b.hold.Value + ";"
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

@@ -128,15 +128,15 @@ func (c *callerAccounts) admit(h credits.Hold) error {
 // SetCallerLimit tells a client what is left of the limit that it set.
 func (t *Bill) SetCallerLimit(ctx context.Context, header http.Header) {
 	for _, b := range t.bounding {
-		if b.callerLimit == nil {
+		if b.budget.callerLimit == nil {
 			continue
 		}
 		balance, err := t.ledger.Balance(ctx, b.hold)
 		if err != nil { // the call goes on, and its client is told nothing
 			return
 		}
-		header["Service-Ratelimit-Limit"] = []string{strconv.FormatInt(b.callerLimit.quota, 10)}
-		header["Service-Ratelimit-Remaining"] = []string{strconv.FormatInt(int64(max(balance.Available(), 0)/b.callerLimit.unit), 10)}
-		header["Service-Ratelimit-Policy"] = []string{b.callerLimit.policy}
+		header["Service-Ratelimit-Limit"] = []string{strconv.FormatInt(b.budget.callerLimit.quota, 10)}
+		header["Service-Ratelimit-Remaining"] = []string{strconv.FormatInt(int64(max(balance.Available(), 0)/b.budget.callerLimit.unit), 10)}
+		header["Service-Ratelimit-Policy"] = []string{b.budget.callerLimit.policy}
 	}
 }

@@ -38,7 +38,7 @@ func (b *Budget) marked(h credits.Hold, mark string) credits.Hold {
 // counts in their surplus what they would not have admitted. A call that one budget would have
 // refused is surplus in all, as a call that is refused counts in none.
 func (m *Budgets) observe(ctx context.Context, t *Bill, s Spending) error {
-	if !slices.ContainsFunc(t.bounding, func(b budgetHold) bool { return b.Observe }) {
+	if !slices.ContainsFunc(t.bounding, func(b budgetHold) bool { return b.budget.Observe }) {
 		return nil
 	}
 	judged := &Bill{ledger: t.ledger, shares: t.shares, bounding: t.bounding, Fitted: t.Fitted, CutAt: t.CutAt}
@@ -47,9 +47,9 @@ func (m *Budgets) observe(ctx context.Context, t *Bill, s Spending) error {
 		return err
 	}
 	if by != nil {
-		t.WouldRefuse = by.Name
-		budgetWouldRefuse.With(by.label).Inc()
-		of := by.marked(by.hold, refusedMark)
+		t.WouldRefuse = by.budget.Name
+		budgetWouldRefuse.With(by.budget.label).Inc()
+		of := by.budget.marked(by.hold, refusedMark)
 		of.Value = by.caller
 		if err := chargeNow(ctx, t.ledger, 1, of); err != nil && !errors.Is(err, credits.ErrFull) {
 			return err
@@ -74,8 +74,8 @@ func (t *Bill) setAsideSurplus(ctx context.Context, part *share, admitted plugin
 	surplus := &share{quantity: part.quantity, surplus: true, admitted: admitted}
 	surplus.ID, surplus.Org, surplus.Call = uuid.New(), part.Org, part.Call
 	for _, b := range t.bounding.of(part.quantity) {
-		if b.Observe && slices.Contains(part.Accounts(), b.hold.Account) {
-			surplus.Holds = append(surplus.Holds, b.marked(b.hold, surplusMark))
+		if b.budget.Observe && slices.Contains(part.Accounts(), b.hold.Account) {
+			surplus.Holds = append(surplus.Holds, b.budget.marked(b.hold, surplusMark))
 		}
 	}
 	if surplus.Holds == nil || part.Amount == admitted {
@@ -103,13 +103,13 @@ func (t *Bill) refusedBy(ctx context.Context, s *Spending) (*budgetHold, error) 
 		i := slices.IndexFunc(t.shares, func(part *share) bool { return part.quantity == q })
 		for _, b := range t.bounding.of(q) {
 			switch {
-			case !b.Observe:
+			case !b.budget.Observe:
 			case i >= 0:
 				admits, err := t.admits(ctx, t.shares[i], b, s)
 				if err != nil || !admits {
 					return &b, err
 				}
-			case b.Unpriced != passUnpriced && !q.max(s, t.limit()).Valid:
+			case b.budget.Unpriced != passUnpriced && !q.max(s, t.limit()).Valid:
 				return &b, nil
 			}
 		}
@@ -124,12 +124,12 @@ func (t *Bill) admits(ctx context.Context, part *share, b budgetHold, s *Spendin
 	if err != nil {
 		return false, err
 	}
-	surplus, err := t.ledger.Balance(ctx, b.marked(b.hold, surplusMark))
+	surplus, err := t.ledger.Balance(ctx, b.budget.marked(b.hold, surplusMark))
 	if err != nil {
 		return false, err
 	}
 	rest := &credits.InsufficientError{Balance: credits.Balance{
-		Granted: b.limit, Spent: counted.Spent - surplus.Spent, Reserved: counted.Reserved - surplus.Reserved,
+		Granted: b.budget.limit, Spent: counted.Spent - surplus.Spent, Reserved: counted.Reserved - surplus.Reserved,
 	}}
 	if part.quantity == requestCount { // it is charged already
 		rest.Spent -= part.Amount
@@ -142,10 +142,10 @@ func (t *Bill) admits(ctx context.Context, part *share, b budgetHold, s *Spendin
 	}
 	spared := plugins.Nanodollars(0)
 	if s.Fit != (bound.Limits{}) && part.metered() {
-		spared = b.limit / 20
+		spared = b.budget.limit / 20
 	}
-	lower := lowering{t, part, s, b.Budget}
-	return amount <= rest.Available()-spared || lower.to(b.portion(rest)) || amount <= rest.Available() || lower.to(rest.Available()), nil
+	lower := lowering{t, part, s, b.budget}
+	return amount <= rest.Available()-spared || lower.to(b.budget.portion(rest)) || amount <= rest.Available() || lower.to(rest.Available()), nil
 }
 
 // Refusals is how many calls a budget that observes would have refused in the present window, and

@@ -29,7 +29,7 @@ func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
 	tightest := make(map[string]plugins.Nanodollars)
 	now := time.Now()
 	for _, b := range t.bounding {
-		if b.callerLimit != nil || b.Observe || b.quantity == dollars || b.quantity == concurrent {
+		if b.budget.callerLimit != nil || b.budget.Observe || b.budget.quantity == dollars || b.budget.quantity == concurrent {
 			continue
 		}
 		balance, err := t.ledger.Balance(ctx, b.hold)
@@ -37,12 +37,12 @@ func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
 			return
 		}
 		remaining := max(balance.Available(), 0)
-		name, unit := structuredString(b.Name), structuredString(b.quantity.name)
-		policy := fmt.Sprintf("%s;q=%d;qu=%s", name, b.limit, unit)
+		name, unit := structuredString(b.budget.Name), structuredString(b.budget.quantity.name)
+		policy := fmt.Sprintf("%s;q=%d;qu=%s", name, b.budget.limit, unit)
 		state := fmt.Sprintf("%s;r=%d", name, remaining)
 		window, reset := b.hold.Ends-b.hold.Begins, b.hold.Ends
-		if b.rolling > 0 { // at the latest
-			window, reset = storage.Timestamp(b.rolling), storage.Millis(now)+storage.Timestamp(b.rolling)
+		if b.budget.rolling > 0 { // at the latest
+			window, reset = storage.Timestamp(b.budget.rolling), storage.Millis(now)+storage.Timestamp(b.budget.rolling)
 		}
 		if reset > 0 {
 			policy += ";w=" + seconds(time.Duration(window)*time.Millisecond)
@@ -52,14 +52,14 @@ func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
 			policies, states = append(policies, policy), append(states, state)
 		}
 		kind := "Tokens"
-		if b.quantity == requestCount {
+		if b.budget.quantity == requestCount {
 			kind = "Requests"
 		}
 		if least, ok := tightest[kind]; ok && least <= remaining {
 			continue
 		}
 		tightest[kind] = remaining
-		header.Set("X-Ratelimit-Limit-"+kind, strconv.FormatInt(int64(b.limit), 10))
+		header.Set("X-Ratelimit-Limit-"+kind, strconv.FormatInt(int64(b.budget.limit), 10))
 		header.Set("X-Ratelimit-Remaining-"+kind, strconv.FormatInt(int64(remaining), 10))
 		header.Del("X-Ratelimit-Reset-" + kind)
 		if reset > 0 {

@@ -20,11 +20,11 @@ const unavailableRetryAfter = 10 * time.Second
 func notPriced(s Spending, budgets bounding) *plugins.Error {
 	counted, missing := "paid for with credits", "price"
 	if len(budgets) > 0 {
-		counted = "counted by the budget " + budgets[0].Name
-		if budgets[0].quantity != dollars {
+		counted = "counted by the budget " + budgets[0].budget.Name
+		if budgets[0].budget.quantity != dollars {
 			missing = "limit of tokens"
 		}
-		budgetRefusals.With(budgets[0].label, codeNotPriced).Inc()
+		budgetRefusals.With(budgets[0].budget.label, codeNotPriced).Inc()
 	}
 	e := plugins.Invalid("model", "The model '%s' has no known %s, and cannot be %s.", s.Model, missing, counted)
 	if s.Model == "" {

@@ -57,16 +57,16 @@ func (g *Stage) reached(spent, limit plugins.Nanodollars) bool {
 // alert tells of the budgets of a share of whose limits enough is spent.
 func (t *Bill) alert(ctx context.Context, part *share) {
 	for _, b := range t.bounding.of(part.quantity) {
-		if len(b.Stages) == 0 {
+		if len(b.budget.Stages) == 0 {
 			continue
 		}
 		balance, err := t.ledger.Balance(ctx, b.hold)
 		if err != nil { // the next charge tells
 			return
 		}
-		for _, stage := range b.Stages {
+		for _, stage := range b.budget.Stages {
 			mark := stage.mark(b.hold)
-			if _, logged := stage.logged.Load(mark.Account); logged || !stage.reached(balance.Spent, b.limit) {
+			if _, logged := stage.logged.Load(mark.Account); logged || !stage.reached(balance.Spent, b.budget.limit) {
 				continue
 			}
 			first, err := chargeOnce(ctx, t.ledger, 1, mark)
@@ -75,12 +75,12 @@ func (t *Bill) alert(ctx context.Context, part *share) {
 			}
 			stage.remember(mark.Account)
 			if first {
-				budgetAlerts.With(b.label, stage.label).Inc()
+				budgetAlerts.With(b.budget.label, stage.label).Inc()
 				t.budgets.Logger.Warn("a budget is spent to a part of its limit",
-					zap.String("org", b.org), zap.String("budget", b.Name), zap.Int("percent", stage.At), zap.String("of", b.Subject(b.hold.Account)),
-					zap.String("spent", b.quantity.text(balance.Spent)), zap.String("limit", b.quantity.text(b.limit)), zap.String("window", b.Window))
+					zap.String("org", b.budget.org), zap.String("budget", b.budget.Name), zap.Int("percent", stage.At), zap.String("of", b.budget.Subject(b.hold.Account)),
+					zap.String("spent", b.budget.quantity.text(balance.Spent)), zap.String("limit", b.budget.quantity.text(b.budget.limit)), zap.String("window", b.budget.Window))
 				if err := t.budgets.audit(ctx, b, stage, balance); err != nil {
-					t.budgets.Logger.Error("the audit log does not have that a budget is spent to a part of its limit", zap.String("budget", b.Name), zap.Error(err))
+					t.budgets.Logger.Error("the audit log does not have that a budget is spent to a part of its limit", zap.String("budget", b.budget.Name), zap.Error(err))
 				}
 			}
 		}
@@ -100,7 +100,7 @@ type reached struct {
 
 // audit keeps in the audit log that a stage is reached.
 func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of credits.Balance) error {
-	store, err := m.store(b.org)
+	store, err := m.store(b.budget.org)
 	if err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of cred
 	if err != nil {
 		return err
 	}
-	org := &control.Organisation{Log: log, Name: b.org, By: control.Actor{Key: "weir"}}
-	return org.Tell(ctx, "budget.reached", control.Note{Object: b.Name, Details: reached{b.Name, stage.At, stage.Use, b.Subject(b.hold.Account), b.Amount(of.Spent), b.Amount(b.limit), b.Window}})
+	org := &control.Organisation{Log: log, Name: b.budget.org, By: control.Actor{Key: "weir"}}
+	return org.Tell(ctx, "budget.reached", control.Note{Object: b.budget.Name, Details: reached{b.budget.Name, stage.At, stage.Use, b.budget.Subject(b.hold.Account), b.budget.Amount(of.Spent), b.budget.Amount(b.budget.limit), b.budget.Window}})
 }
 
 // remember keeps an account that was told of, and forgets those of windows that are over.
@@ -164,7 +164,7 @@ func (m *Budgets) Instead(ctx context.Context, s Spending) (alias string, of *Bu
 		return "", nil
 	}
 	for _, b := range bounding {
-		if !b.diverts() {
+		if !b.budget.diverts() {
 			continue
 		}
 		balance, err := ledger.Balance(ctx, b.hold)
@@ -172,9 +172,9 @@ func (m *Budgets) Instead(ctx context.Context, s Spending) (alias string, of *Bu
 			return "", nil
 		}
 		highest := 0
-		for _, stage := range b.Stages {
-			if stage.Use != "" && stage.At > highest && stage.reached(balance.Spent, b.limit) {
-				highest, alias, of = stage.At, stage.Use, b.Budget
+		for _, stage := range b.budget.Stages {
+			if stage.Use != "" && stage.At > highest && stage.reached(balance.Spent, b.budget.limit) {
+				highest, alias, of = stage.At, stage.Use, b.budget
 			}
 		}
 		if of != nil {

@@ -48,7 +48,7 @@ type responses struct {
 
 // response is one call in a tunnel.
 type response struct {
-	*recording.Exchange
+	exchange *recording.Exchange
 	end      func(storage.EndState) // from Options.Begin; may be nil
 	id       string                 // "" until the server names it
 	eventID  string                 // the client's id of the event that requested it
@@ -85,17 +85,17 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 
 	r, refused := rs.newResponse(time.Now())
 	r.eventID = gjson.GetBytes(message, "event_id").Str
-	r.Account = rs.x.Account
+	r.exchange.Account = rs.x.Account
 	rs.mu.Lock()
 	rs.keepRequest(kind, message, cut)
 	rs.takeRequest(r)
 	rs.mu.Unlock()
-	r.Record.RequestModel = cmp.Or(request.Model, r.Record.RequestModel)
-	control.ReadUser(&r.Record, request.User)
-	r.Join(reader.Outline(), uuid.Nil)
-	r.Kept.Media(&r.Record, request.Media)
+	r.exchange.Record.RequestModel = cmp.Or(request.Model, r.exchange.Record.RequestModel)
+	control.ReadUser(&r.exchange.Record, request.User)
+	r.exchange.Join(reader.Outline(), uuid.Nil)
+	r.exchange.Kept.Media(&r.exchange.Record, request.Media)
 	if refused != nil {
-		r.Record.Status, r.Record.ErrorType, r.Refusal = plugins.Known(int64(refused.Status)), refused.Type, refused
+		r.exchange.Record.Status, r.exchange.Record.ErrorType, r.exchange.Refusal = plugins.Known(int64(refused.Status)), refused.Type, refused
 		rs.finish(r, storage.Complete)
 		return
 	}
@@ -134,15 +134,15 @@ func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
 
 func (rs *responses) newResponse(started time.Time) (r *response, refused *plugins.Error) {
 	x := rs.x
-	r = &response{Exchange: x.Part(started), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
-	r.Answer = r.observer
-	r.Record.Stream = true
-	r.RequestOf(x)
-	if !r.Record.ResponseOmitted {
+	r = &response{exchange: x.Part(started), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
+	r.exchange.Answer = r.observer
+	r.exchange.Record.Stream = true
+	r.exchange.RequestOf(x)
+	if !r.exchange.Record.ResponseOmitted {
 		r.answer.Keep(rs.options.MaxBody, 0)
 	}
 	if rs.options.Begin != nil {
-		r.end, refused = rs.options.Begin(r.Exchange)
+		r.end, refused = rs.options.Begin(r.exchange)
 	}
 	return r, refused
 }
@@ -150,7 +150,7 @@ func (rs *responses) newResponse(started time.Time) (r *response, refused *plugi
 // takeRequest makes the client's messages since the last response the request of r.
 // The caller holds mu.
 func (rs *responses) takeRequest(r *response) {
-	r.Record.RequestModel = cmp.Or(rs.requestModel, observe.PathModel(r.Record.Dialect, r.Record.Path))
+	r.exchange.Record.RequestModel = cmp.Or(rs.requestModel, observe.PathModel(r.exchange.Record.Dialect, r.exchange.Record.Path))
 	r.request, rs.input = rs.input, messages{}
 	if rs.twoWay.Conversation && r.request.Bytes() != nil {
 		r.request.Write([]byte{']'})
@@ -171,9 +171,9 @@ func (rs *responses) fromServer(message []byte, cut bool) {
 		}
 		return
 	}
-	r.Record.Status = plugins.Known(http.StatusOK)
+	r.exchange.Record.Status = plugins.Known(http.StatusOK)
 	r.observer.Write(message)
-	r.MarkFirstToken()
+	r.exchange.MarkFirstToken()
 	r.answer.bytes += int64(len(message))
 	r.answer.cut = r.answer.cut || cut
 	if !rs.twoWay.IsMedia(kind, message) {
@@ -181,7 +181,7 @@ func (rs *responses) fromServer(message []byte, cut bool) {
 	}
 	failed := kind == "error"
 	if status := gjson.GetBytes(message, "status").Int(); failed && 400 <= status && status <= 599 {
-		r.Record.Status = plugins.Known(status)
+		r.exchange.Record.Status = plugins.Known(status)
 	}
 	if failed || r.observer.Info().Phase == plugins.Ended || rs.twoWay.IsEnd(message) {
 		rs.inProgress = slices.DeleteFunc(rs.inProgress, func(b *response) bool { return b == r })
@@ -266,7 +266,7 @@ func (rs *responses) takeRequested(eventID string) *response {
 }
 
 func (rs *responses) begin(r *response, id string) *response {
-	r.id, r.TargetModel = id, rs.model
+	r.id, r.exchange.TargetModel = id, rs.model
 	if len(rs.inProgress) == MaxInFlight {
 		rs.finish(rs.inProgress[0], storage.UpstreamAborted)
 		rs.inProgress = slices.Delete(rs.inProgress, 0, 1)
@@ -301,11 +301,11 @@ func (rs *responses) readSessionEvent(kind string, message []byte) {
 	}
 	delete(rs.committedAt, item)
 	r, _ := rs.newResponse(started) // no refusal: the provider has already done the work
-	r.Record.Stream = false
-	r.Kept.Inputs(&r.Record, nil)
-	r.Record.RequestModel, r.TargetModel, r.Record.Status = rs.transcriber, rs.transcriber, plugins.Known(http.StatusOK)
+	r.exchange.Record.Stream = false
+	r.exchange.Kept.Inputs(&r.exchange.Record, nil)
+	r.exchange.Record.RequestModel, r.exchange.TargetModel, r.exchange.Record.Status = rs.transcriber, rs.transcriber, plugins.Known(http.StatusOK)
 	r.observer.Write(message)
-	if !r.Record.RequestOmitted { // the transcript is the user's speech
+	if !r.exchange.Record.RequestOmitted { // the transcript is the user's speech
 		r.keepAnswer(message)
 	}
 	r.answer.bytes = int64(len(message))
@@ -320,16 +320,16 @@ func (rs *responses) abort(end storage.EndState, errorType string) {
 	rs.mu.Unlock()
 	for _, r := range requested {
 		state := storage.Failed
-		r.Record.Status = plugins.Known(http.StatusBadGateway)
+		r.exchange.Record.Status = plugins.Known(http.StatusBadGateway)
 		if end == storage.ClientAborted {
 			state = end
-			r.Record.Status = plugins.Known(storage.StatusClientLeft)
+			r.exchange.Record.Status = plugins.Known(storage.StatusClientLeft)
 		}
-		r.Record.ErrorType = errorType
+		r.exchange.Record.ErrorType = errorType
 		rs.finish(r, state)
 	}
 	for _, r := range rs.inProgress {
-		r.Record.ErrorType = errorType
+		r.exchange.Record.ErrorType = errorType
 		rs.finish(r, end)
 	}
 	rs.inProgress = nil
@@ -337,16 +337,16 @@ func (rs *responses) abort(end storage.EndState, errorType string) {
 
 func (rs *responses) finish(r *response, end storage.EndState) {
 	r.observer.Close()
-	record := &r.Record
+	record := &r.exchange.Record
 	record.RequestBytes, record.ResponseBytes = r.request.bytes, r.answer.bytes
-	r.Kept.Request(record, storedBody("application/json", &r.request), rs.options.MaxBody, r.request.Truncated() || r.request.cut)
-	r.Kept.Response(record, storedBody("application/x-ndjson", &r.answer), rs.options.MaxBody, r.answer.Truncated() || r.answer.cut)
+	r.exchange.Kept.Request(record, storedBody("application/json", &r.request), rs.options.MaxBody, r.request.Truncated() || r.request.cut)
+	r.exchange.Kept.Response(record, storedBody("application/x-ndjson", &r.answer), rs.options.MaxBody, r.answer.Truncated() || r.answer.cut)
 	if r.end != nil {
 		r.end(end)
 	}
-	r.End(end)
-	r.Close()
-	r.Kept = storage.Kept{}
+	r.exchange.End(end)
+	r.exchange.Close()
+	r.exchange.Kept = storage.Kept{}
 	r.request.Free()
 	r.answer.Free()
 }
