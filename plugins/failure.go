@@ -105,8 +105,8 @@ func (e *Error) CallersFault() bool {
 	return false
 }
 
-// errorObjects and errorTexts are where vendors have the error in a body, and the message in an
-// error.
+// errorObjects are the paths of the error in the bodies of vendors, and errorTexts those of the message
+// in an error.
 var (
 	errorObjects = [...]string{"error", "response.error", "choices.0.error", "errors"}
 	errorTexts   = [...]string{"message", "Message", "detail", "msg", "error_description", "error_message", "errorMessage", "error", "title"}
@@ -189,7 +189,7 @@ func ErrorType(body gjson.Result) string {
 func ErrorMessage(body gjson.Result) string {
 	switch {
 	case body.Type == gjson.String:
-		if s := strings.TrimSpace(body.Str); strings.HasPrefix(s, "{") && gjson.Valid(s) {
+		if s := strings.TrimSpace(body.Str); strings.HasPrefix(s, "{") && ValidJSON([]byte(s)) {
 			if message := ErrorMessage(gjson.Parse(s)); message != "" {
 				return message
 			}

@@ -19,7 +19,7 @@ type Decimal struct {
 	ones, billionths place
 }
 
-// place is where a number stands among the whole numbers of 64 bits.
+// place says where a number lies among the whole numbers of 64 bits.
 type place struct {
 	// floor is the largest whole number that is not above the number, or the least of all.
 	floor int64
@@ -91,8 +91,8 @@ func placeOf(text string, power int) place {
 	return p
 }
 
-// Whole turns a comparison with a number into a comparison with a whole number, in the unit in
-// which records keep the field's values. If possible is false, no value equals the number.
+// Integer returns the comparison of a leaf as one with a whole number, in the unit in which records
+// store the field's values. possible is false if no value can equal the number.
 func (l *Leaf) Integer() (op Operator, n int64, possible bool) {
 	p := l.Number.ones
 	if l.Field.Money {

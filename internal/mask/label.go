@@ -9,6 +9,8 @@ import (
 
 var pseudonymText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
+// appendLabel appends what replaces a match: its kind in brackets, and its pseudonym if the rule asks
+// for one. A bare number of JSON becomes a string.
 func (f *finder) appendLabel(b []byte, k *kind, s *span) []byte {
 	if s.number {
 		b = append(b, '"')
@@ -28,7 +30,8 @@ func (f *finder) appendLabel(b []byte, k *kind, s *span) []byte {
 	return b
 }
 
-// canonical is a value without the ways to write it.
+// canonical returns a value in one spelling, so that equal values get equal pseudonyms: numbers without
+// their separators, words in lower case.
 func canonical(kind detector, value string) string {
 	switch kind {
 	case cardKind, ibanKind, phoneKind, nationalKind:

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// national is a national id that consists of digits. Those whose check digits one number in ten
-// passes must be written in their groups, or stand after their names.
+// national finds a national id that consists of digits. One number in ten passes some check digits:
+// such an id must be written in its groups, or stand after its name.
 func (n *number) national() (int, bool) {
 	d := n.digits
 	grouped := len(n.groups) > 1
@@ -73,10 +73,10 @@ func day(d []byte) bool   { v := d[0]*10 + d[1]; return 1 <= v && v <= 31 }
 
 func same(digits []byte) bool { return bytes.Count(digits, digits[:1]) == len(digits) }
 
-// bsn is of the Netherlands. https://nl.wikipedia.org/wiki/Burgerservicenummer
+// bsn checks a citizen's number of the Netherlands. https://nl.wikipedia.org/wiki/Burgerservicenummer
 func bsn(d []byte) bool { return !same(d) && weighted(d, 9, 8, 7, 6, 5, 4, 3, 2, -1)%11 == 0 }
 
-// personnummer is of Sweden. https://sv.wikipedia.org/wiki/Personnummer_i_Sverige
+// personnummer checks a personal number of Sweden. https://sv.wikipedia.org/wiki/Personnummer_i_Sverige
 func personnummer(d []byte) bool {
 	coordination := d[4] >= 6 // 60 is added to the day of people who are not resident
 	date := []byte{d[4], d[5]}
@@ -86,12 +86,12 @@ func personnummer(d []byte) bool {
 	return month(d[2:]) && day(date) && luhn(d)
 }
 
-// nhs is of the patients of England. https://www.datadictionary.nhs.uk/attributes/nhs_number.html
+// nhs checks the number of a patient in England. https://www.datadictionary.nhs.uk/attributes/nhs_number.html
 func nhs(d []byte) bool {
 	return !same(d) && (weighted(d, 10, 9, 8, 7, 6, 5, 4, 3, 2)+int(d[9]))%11 == 0
 }
 
-// cpf is of Brazil. https://pt.wikipedia.org/wiki/Cadastro_de_Pessoas_Físicas
+// cpf checks the tax number of a person in Brazil. https://pt.wikipedia.org/wiki/Cadastro_de_Pessoas_Físicas
 func cpf(d []byte) bool {
 	return !same(d) && weighted(d, 10, 9, 8, 7, 6, 5, 4, 3, 2)*10%11%10 == int(d[9]) &&
 		weighted(d, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)*10%11%10 == int(d[10])
@@ -109,13 +109,13 @@ func cnpj(d []byte) bool {
 		check(weighted(d, 6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)%11) == int(d[13])
 }
 
-// pesel is of Poland. The century is added to the month. https://en.wikipedia.org/wiki/PESEL
+// pesel checks a personal number of Poland. The century is added to the month. https://en.wikipedia.org/wiki/PESEL
 func pesel(d []byte) bool {
 	m := (d[2]*10 + d[3]) % 20
 	return 1 <= m && m <= 12 && day(d[4:]) && weighted(d, 1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)%10 == 0
 }
 
-// steuerID is of Germany: one digit occurs two or three times among the first ten, and the check
+// steuerID checks a tax number of Germany: one digit occurs two or three times among the first ten, and the check
 // digit is of ISO 7064, MOD 11,10. https://de.wikipedia.org/wiki/Steuerliche_Identifikationsnummer
 func steuerID(d []byte) bool {
 	var seen [10]int
@@ -142,7 +142,7 @@ func steuerID(d []byte) bool {
 	return d[0] != 0 && repeated == 1 && (11-product)%10 == int(d[10])
 }
 
-// rijksregister is of Belgium. https://nl.wikipedia.org/wiki/Rijksregisternummer
+// rijksregister checks a number of Belgium's national register. https://nl.wikipedia.org/wiki/Rijksregisternummer
 func rijksregister(d []byte) bool {
 	check := int(d[9])*10 + int(d[10])
 	born := mod(d[:9], 97)
@@ -150,7 +150,7 @@ func rijksregister(d []byte) bool {
 	return month(d[2:]) && day(d[4:]) && (97-born == check || 97-later == check)
 }
 
-// verhoeff is the check of India's Aadhaar. https://en.wikipedia.org/wiki/Verhoeff_algorithm
+// verhoeff checks an Aadhaar number of India. https://en.wikipedia.org/wiki/Verhoeff_algorithm
 func verhoeff(digits []byte) bool {
 	permuted := [10]int{1, 5, 7, 6, 2, 8, 3, 0, 9, 4}
 	c := 0
@@ -177,7 +177,7 @@ func dihedral(a, b int) int {
 	return (a - b + 5) % 5
 }
 
-// residentID is of China. The few that end in X match no number.
+// residentID checks the number of a resident's card in China. The few that end in X match no number.
 // https://en.wikipedia.org/wiki/Resident_Identity_Card
 func residentID(d []byte) bool {
 	rest := weighted(d, 7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2) % 11
@@ -186,7 +186,7 @@ func residentID(d []byte) bool {
 
 const dniLetters = "TRWAGMYFPDXBNJZSQVHLCKE"
 
-// dni is of Spain: eight digits and a letter. https://es.wikipedia.org/wiki/Documento_nacional_de_identidad_(España)
+// dni finds an identity number of Spain: eight digits and a letter. https://es.wikipedia.org/wiki/Documento_nacional_de_identidad_(España)
 func (n *number) dni() (end int, ok bool) {
 	if len(n.digits) != 8 || len(n.groups) != 1 && !n.sizes(2, 3, 3) {
 		return 0, false
@@ -204,7 +204,8 @@ func spanishLetter(text []byte, at, rest int) (end int, ok bool) {
 	return at + 1, (c == want || c == want|0x20) && !isAlnum(after(text, at+1))
 }
 
-// nie is of foreigners in Spain: X, Y or Z in place of the first digit.
+// nie finds the number of a foreigner in Spain, and returns its end, or 0: it has X, Y or Z in place of
+// the first digit of a dni.
 func nie(text []byte, at int) int {
 	first := bytes.IndexByte([]byte("XYZ"), text[at]&^0x20)
 	if first < 0 || at+8 > len(text) {
@@ -223,7 +224,7 @@ func nie(text []byte, at int) int {
 	return 0
 }
 
-// codiceFiscale is of Italy. https://it.wikipedia.org/wiki/Codice_fiscale
+// codiceFiscale finds a tax code of Italy, and returns its end, or 0. https://it.wikipedia.org/wiki/Codice_fiscale
 func codiceFiscale(text []byte, at int) int {
 	const size = 16
 	if at+size > len(text) || isAlnum(after(text, at+size)) {

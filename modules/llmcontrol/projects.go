@@ -20,7 +20,7 @@ const projectsPath = organizationPath + "projects/{project}/"
 // agentScopes are the scopes of a service account's new key unless the caller names scopes.
 var agentScopes = []string{access.ScopeGateway, access.ScopeLog}
 
-// project is how OpenAI writes a project.
+// project is a project in OpenAI's format.
 type project struct {
 	Object     string `json:"object"`
 	ID         string `json:"id"`
@@ -41,8 +41,8 @@ func describeProject(p *control.Project) project {
 	return d
 }
 
-// named reads a body that has a name.
-func (c *call) named() (name string, err error) {
+// readName reads a body that has a name, and nothing else.
+func (c *call) readName() (name string, err error) {
 	body := struct {
 		Name string `json:"name"`
 	}{}
@@ -68,7 +68,7 @@ func described[T, D any](object T, err error, describe func(T) D) (any, error) {
 }
 
 func createProject(c *call) (any, error) {
-	name, err := c.named()
+	name, err := c.readName()
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (p *openAIPage) add(id string, described any) {
 func getProject(c *call) (any, error) { return describeProject(c.project), nil }
 
 func updateProject(c *call) (any, error) {
-	name, err := c.named()
+	name, err := c.readName()
 	if err != nil {
 		return nil, err
 	}
@@ -146,14 +146,15 @@ func archiveProject(c *call) (any, error) {
 	return described(p, err, describeProject)
 }
 
-// modelPermissions is how OpenAI writes which models a project may call.
+// modelPermissions says which models a project may call, in OpenAI's format.
 type modelPermissions struct {
 	Object   string   `json:"object"`
 	Mode     string   `json:"mode"`
 	ModelIDs []string `json:"model_ids"`
 }
 
-// describeModels answers that no model is refused if nothing was said.
+// describeModels returns the permissions of a project. A project without any may call all models: its
+// list of refused models is empty.
 func describeModels(p *control.Project) modelPermissions {
 	d := modelPermissions{"project.model_permissions", control.DenyList, []string{}}
 	if p.Models != nil {
@@ -196,7 +197,7 @@ func deleteModels(c *call) (any, error) {
 	return deleted{Object: "project.model_permissions.deleted", Deleted: true}, err
 }
 
-// deleted is how OpenAI writes that something ended.
+// deleted is OpenAI's answer to a DELETE.
 type deleted struct {
 	Object  string `json:"object"`
 	ID      string `json:"id,omitempty"`
@@ -208,7 +209,7 @@ func conflict(message string) error {
 	return &plugins.Error{Status: http.StatusConflict, Message: message}
 }
 
-// expiry is when what lives for so long ends, nil for ever.
+// expiry returns the time that is n seconds away, nil for never if n is nil.
 func expiry(n *int64) (*storage.Timestamp, error) {
 	if n == nil {
 		return nil, nil
@@ -220,8 +221,8 @@ func expiry(n *int64) (*storage.Timestamp, error) {
 	return &ends, nil
 }
 
-// labels returns the labels of projects: records and events have these in place of ids. An id
-// that no project has is taken for a label.
+// labels returns the labels of projects by their ids, because records and events have the labels. If no
+// project has an id, the id is a label.
 func (c *call) labels(ids []string) (labels []string, err error) {
 	for _, id := range ids {
 		p, err := control.Get[control.Project](c.ctx, c.org, id)

@@ -37,23 +37,23 @@ const maxReconciledDays = 366
 // createReconciliation compares a bill with the records of the caller's organisation. It ends with
 // its client.
 func createReconciliation(c *call) (any, error) {
-	asked := struct {
+	request := struct {
 		Bill  string `json:"bill"`
 		Since string `json:"since"`
 		Until string `json:"until"`
 	}{}
-	if err := c.decode(&asked); err != nil {
+	if err := c.decode(&request); err != nil {
 		return nil, err
 	}
 	all := c.app.Reconciler().Bills(c.org.Name)
-	i := slices.IndexFunc(all, func(b *bills.Bill) bool { return b.Name == asked.Bill })
+	i := slices.IndexFunc(all, func(b *bills.Bill) bool { return b.Name == request.Bill })
 	if i < 0 {
-		return nil, bad("bill: there is no bill %q in the configuration; GET /v1/reconciliations/bills lists those that it has", asked.Bill)
+		return nil, bad("bill: there is no bill %q in the configuration; GET /v1/reconciliations/bills lists those that it has", request.Bill)
 	}
 	window := all[i].Source().LastWindow(time.Now())
-	if asked.Since != "" || asked.Until != "" {
+	if request.Since != "" || request.Until != "" {
 		var err error
-		if window, err = reconcile.ParseWindow(asked.Since, asked.Until); err != nil {
+		if window, err = reconcile.ParseWindow(request.Since, request.Until); err != nil {
 			return nil, bad("%v", err)
 		}
 	}

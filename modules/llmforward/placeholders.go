@@ -26,8 +26,8 @@ type placeholders struct {
 // that failed at one may go to another.
 const newest = "llm_forward.newest"
 
-// offer adds the placeholders to those of the request. What another proxy was answered is known
-// until forget, as the header for the provider may have it.
+// offer makes the placeholders known to the request. Those of the answer to an earlier proxy stay known
+// until forget, because the header for this provider may refer to them.
 func (p *placeholders) offer(repl *caddy.Replacer) {
 	repl.DeleteByPrefix(prefix + "upstream.")
 	_, offered := repl.Get(newest)
@@ -45,7 +45,7 @@ func (p *placeholders) offer(repl *caddy.Replacer) {
 	})
 }
 
-// forget removes the placeholders of another proxy, which would win.
+// forget removes the placeholders that reverse_proxy has set for the request: they would win.
 func forget(repl *caddy.Replacer) { repl.DeleteByPrefix(prefix) }
 
 // get returns the value of a placeholder, and false if it is not known, or not yet.

@@ -94,8 +94,8 @@ func NoToolError() error {
 	return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
 }
 
-// Object returns the arguments as a JSON object: {} for none, {"input": "..."} for a custom tool,
-// {"INVALID_JSON": "..."} for what is none, such as what was cut off.
+// Object returns the arguments as a JSON object: {} if there are none, {"input": "..."} for a custom
+// tool, and {"INVALID_JSON": "..."} for text that is no object, such as an answer that was cut off.
 func (c *ToolCall) Object() json.RawMessage {
 	switch {
 	case c.Custom:
@@ -131,8 +131,8 @@ func noArguments(arguments string) bool {
 // mark of failed calls.
 const FailedCall = "(The call failed.)"
 
-// ContentWithFailure is the content after a text that says that the call failed, if it did: for
-// providers that have no mark of failed calls.
+// ContentWithFailure returns the content. If the call failed, FailedCall comes first, for providers that
+// have no mark of failed calls.
 func (o *ToolOutput) ContentWithFailure() []Part {
 	if !o.Failed {
 		return o.Content

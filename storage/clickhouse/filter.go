@@ -7,14 +7,14 @@ import (
 	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
-// condition chooses records: sql is true of all records that are asked for, and exact tells
-// whether sql is false of all other records.
+// condition selects records: sql is true of every record that the query asks for. If exact, sql is
+// false of every other record.
 type condition struct {
 	sql   string
 	exact bool
 }
 
-// where is the condition of a query's filter, and of more that the server decides.
+// where returns the condition of a filter, together with more conditions in SQL.
 func (p *params) where(f storage.Filter, more ...string) *condition {
 	c := sqlfilter.Compile(p, f)
 	conditions := append([]string{ofOrg}, more...)

@@ -23,7 +23,7 @@ type copier struct {
 	waiting int64 // bytes, since the target was flushed
 }
 
-// copyAll copies what the target lacks. s counts on.
+// copyAll copies what the target lacks, and adds to the counts of s.
 func copyAll(ctx context.Context, o *Options, s *Summary) (err error) {
 	s.Organisations, err = each(ctx, o, func(org string) error {
 		c := &copier{Options: o, Summary: s, org: org}
@@ -105,8 +105,7 @@ func (c *copier) copyRecord(ctx context.Context, r *storage.Record, from *walk) 
 	return c.append(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Scores: r.Scores, Feedback: r.Feedback})
 }
 
-// annotations copies what the target has not learned of a record. Where it has learned
-// something since, what it has holds.
+// annotations copies the annotations of a record that the target lacks. The newer value wins.
 func (c *copier) annotations(ctx context.Context, r, there *storage.Record) error {
 	if err := c.makeSpace(ctx, 0); err != nil {
 		return err
@@ -163,7 +162,7 @@ func (c *copier) notes(ctx context.Context) error {
 	return nil
 }
 
-// notes are the tags of an organisation's sessions and its saved views, by their names.
+// notes returns the tags of an organisation's sessions and its saved views, by their names.
 func notes(ctx context.Context, b storage.Backend, org string) (map[string]*storage.Annotation, error) {
 	tags, err := b.SessionTags(ctx, org)
 	if err != nil {
@@ -190,7 +189,7 @@ func both[T any](ctx context.Context, o *Options, ask func(storage.Backend) (T, 
 	return from, to, cmp.Or(failed, err)
 }
 
-// entryBytes is about what an entry takes besides bodies.
+// entryBytes is an estimate of what an entry takes besides bodies.
 const entryBytes = 1 << 10
 
 // makeSpace waits until the target's journal has room for an entry with bodies of that size.
