@@ -2,7 +2,6 @@ package mask
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -30,7 +29,7 @@ var classes = func() (table [256]class) {
 	for c := 'a'; c <= 'z'; c++ {
 		table[c], table[c-'a'+'A'] = letterClass, letterClass
 	}
-	table['@'], table['%'] = atClass, atClass
+	table['@'] = atClass
 	for _, k := range keys {
 		table[k.prefix[0]] |= keyClass
 	}
@@ -81,8 +80,6 @@ func (f *finder) detect(text []byte, outer, inner *reading) {
 			if from, to := email(text, i); to > 0 {
 				f.add(emailKind, text, from, to, outer, inner)
 				i = to - 1
-			} else if text[i] == '%' && isHex(after(text, i+1)) && !isDigit(text[i+1]) && isDigit(after(text, i+2)) {
-				i += 2 // of %A0, the digit is none
 			}
 		case c&digitClass != 0:
 			i = f.numberAt(text, i, outer, inner) - 1
@@ -109,40 +106,27 @@ func (f *finder) detect(text []byte, outer, inner *reading) {
 	}
 }
 
-// edge reports whether a word may begin at an offset: after anything but a letter or a digit,
-// after an escape of a URL such as %3D, and after the colour of a terminal.
+// edge reports whether a word may begin at an offset: after anything but a letter or a digit, and
+// after the colour of a terminal.
 func edge(text []byte, i int) bool {
-	switch c := before(text, i); {
-	case !isAlnum(c):
-		return true
-	case i >= 3 && text[i-3] == '%':
-		return isHex(text[i-2]) && isHex(text[i-1])
-	case c == 'm':
-		escape := i - 1
-		for escape > 0 && (isDigit(text[escape-1]) || text[escape-1] == ';') {
-			escape--
-		}
-		return escape > 1 && text[escape-1] == '[' && text[escape-2] == 0x1b
+	if c := before(text, i); c != 'm' {
+		return !isAlnum(c)
 	}
-	return false
+	escape := i - 1
+	for escape > 0 && (isDigit(text[escape-1]) || text[escape-1] == ';') {
+		escape--
+	}
+	return escape > 1 && text[escape-1] == '[' && text[escape-2] == 0x1b
 }
-
-func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 // maxLocal and maxDomain bound the parts of an address, in bytes, so that no text is read many
 // times.
 const maxLocal, maxDomain = 256, 256
 
-// email returns the address around an @, which may be written %40. to is 0 if there is none.
+// email returns the address around an @. to is 0 if there is none.
 // https://www.rfc-editor.org/rfc/rfc5322#section-3.4.1
 func email(text []byte, at int) (from, to int) {
 	domain := at + 1
-	if text[at] == '%' {
-		if !bytes.HasPrefix(text[at:], []byte("%40")) {
-			return 0, 0
-		}
-		domain = at + 3
-	}
 	for from = localStart(text, at); from < at && (text[from] == '.' || text[from] == '\''); from++ {
 	}
 	to = domainEnd(text, domain)
@@ -154,23 +138,16 @@ func email(text []byte, at int) (from, to int) {
 
 // localStart returns where the part of an address begins that ends before its @.
 func localStart(text []byte, at int) int {
-	from, escaped := at, text[at] == '%'
+	from := at
 	var next rune // the letter after the one that is read
 	for from > 0 && at-from < maxLocal {
-		if c := text[from-1]; !escaped && isAlnum(c) && !unspaced(next) {
+		if c := text[from-1]; isAlnum(c) && !unspaced(next) {
 			from, next = from-1, rune(c)
 			continue
 		}
 		r, n := utf8.DecodeLastRune(text[:from])
 		switch {
-		case escaped && from >= 3 && text[from-3] == '%' && isHex(text[from-2]) && isHex(text[from-1]):
-			c, err := hex.DecodeString(string(text[from-2 : from]))
-			if err != nil || !isLocal(rune(c[0])) {
-				return from
-			}
-			from, next = from-3, 0
-			continue
-		case escaped && r == '%', !isLocal(r), unspaced(r) != unspaced(next) && next != 0:
+		case !isLocal(r), unspaced(r) != unspaced(next) && next != 0:
 			return from
 		}
 		from, next = from-n, 0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -107,6 +108,15 @@ func TestDisguisedValues(t *testing.T) {
 				}
 				return string(c - '!' + '！')
 			},
+			"escapes of a URL": func(c rune) string { return fmt.Sprintf("%%%02X", c) },
+			"a URL in a URL":   func(c rune) string { return url.PathEscape(url.PathEscape(string(c))) },
+			"wide in a URL": func(c rune) string {
+				if c == ' ' {
+					return "%20"
+				}
+				return url.QueryEscape(string(c - '!' + '！'))
+			},
+			"one in another": func(c rune) string { return fmt.Sprintf("%%2525%02x", c) },
 		}
 		if kind != "email" && kind != "key" {
 			disguises["Arabic digits"], disguises["Devanagari digits"], disguises["bold digits"] = digits('٠'), digits('०'), digits('𝟎')
@@ -152,6 +162,8 @@ func TestValuesWithoutSpacesAroundThem(t *testing.T) {
 		"bob@2x.com, logo@2x.PNG":                                         "[EMAIL], logo@2x.PNG",
 		"?mail%3Dalice%40example.com%26card%3D4111111111111111":           "?mail%3D[EMAIL]%26card%3D[CARD]",
 		"?to=a%2Bb%40example.com&n=%204111111111111111%A04111":            "?to=[EMAIL]&n=%20[CARD]%A04111",
+		"?to=Ren%E9%40example.com&n=%E9%204111111111111111":               "?to=[EMAIL]&n=%E9%20[CARD]",
+		"100%, 50%zz alice@example.com %4":                                "100%, 50%zz [EMAIL] %4",
 		"key%3Dsk-proj-abcdefghij0123456789":                              "key%3D[KEY]",
 		"tel%3D%2B49%2030%20901820":                                       "tel%3D[PHONE]",
 		"\x1b[31msk-proj-abcdefghij0123456789\x1b[0m":                     "\x1b[31m[KEY]\x1b[0m",

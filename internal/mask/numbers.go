@@ -22,7 +22,7 @@ func separator(text []byte) (n int) {
 			n++
 			continue
 		}
-		if text[n] < utf8.RuneSelf && text[n] != '%' {
+		if text[n] < utf8.RuneSelf {
 			return n
 		}
 		i := slices.IndexFunc(separators, func(s string) bool { return bytes.HasPrefix(text[n:], []byte(s)) })
@@ -34,11 +34,10 @@ func separator(text []byte) (n int) {
 	return n
 }
 
-// separators are spaces and dashes that typesetting puts into numbers, and a space in a URL.
+// separators are spaces and dashes that typesetting puts into numbers.
 var separators = []string{
 	"\u00a0", "\u2007", "\u2009", "\u202f", // spaces: no-break, figure, thin, narrow
 	"\u2010", "\u2011", "\u2012", "\u2013", "\u2212", // dashes: hyphens, figure, en, minus
-	"%20",
 }
 
 // numberAt finds what begins in the number at an offset, which may have several groups, and
@@ -67,10 +66,6 @@ func (f *finder) numberAt(text []byte, at int, outer, inner *reading) int {
 	}
 	for g := 0; g < len(groups); {
 		kind, from, to := f.window(text, groups[g:])
-		if escape := groups[0]; to == 0 && g == 0 && before(text, escape.from) == '%' && escape.to > escape.from+2 {
-			groups[0].from += len("20") // of %20
-			kind, from, to = f.window(text, groups)
-		}
 		if to == 0 || f.bare && (from != at || to != end || len(groups) > 1) {
 			g++
 			continue
@@ -246,15 +241,10 @@ func (n *number) phone() (int, bool) {
 	return from, n.groups[0].to-n.groups[0].from <= 6 && (pairs && n.uniform() || bytes.IndexByte(n.text[n.from:n.to], '.') < 0)
 }
 
-// plusBefore returns the length of the plus before an offset, which may be written %2B.
+// plusBefore returns the length of the plus before an offset, 0 if there is none.
 func plusBefore(text []byte, at int) int {
-	if c := before(text, at); c != '+' && c|0x20 != 'b' {
-		return 0
-	}
-	for _, plus := range []string{"+", "%2B", "%2b"} {
-		if bytes.HasSuffix(text[:at], []byte(plus)) && edge(text, at-len(plus)) {
-			return len(plus)
-		}
+	if before(text, at) == '+' && edge(text, at-1) {
+		return 1
 	}
 	return 0
 }

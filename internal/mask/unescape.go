@@ -2,6 +2,8 @@ package mask
 
 import (
 	"bytes"
+	"cmp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -86,16 +88,23 @@ func (r *reading) unescape(raw []byte, nested bool) {
 }
 
 // plain reads a text that of has read, as if it were written in plain characters: what readers and models
-// take for ASCII is ASCII, such as the wide forms that input methods of East Asia write, and the digits
-// of other scripts. Characters that nobody sees are left out.
+// take for ASCII is ASCII, such as the wide forms that input methods of East Asia write, the digits
+// of other scripts, and the escapes of URLs. Characters that nobody sees are left out.
 func (r *reading) plain(text []byte, of *reading) {
 	r.text, r.at = r.text[:0], r.at[:0]
 	for i := 0; i < len(text); {
 		c, n := utf8.DecodeRune(text[i:])
+		escaped, size := percentRune(text[i:])
+		if size > 0 {
+			c, n = escaped, size
+		}
 		switch as := plainRune(c); {
 		case as < 0:
-		case as != c:
-			r.text, r.at = append(r.text, byte(as)), append(r.at, of.source(i))
+		case as != c || size > 0:
+			r.text = utf8.AppendRune(r.text, as)
+			for len(r.at) < len(r.text) {
+				r.at = append(r.at, of.source(i))
+			}
 		default:
 			for k := i; k < i+n; k++ {
 				r.text, r.at = append(r.text, text[k]), append(r.at, of.source(k))
@@ -142,6 +151,11 @@ func plainRune(c rune) rune {
 func isPlain(text []byte) bool {
 	for i := 0; i < len(text); {
 		if text[i] < utf8.RuneSelf {
+			if text[i] == '%' {
+				if _, n := percentByte(text[i:]); n > 0 {
+					return false
+				}
+			}
 			i++
 			continue
 		}
@@ -152,6 +166,45 @@ func isPlain(text []byte) bool {
 		i += n
 	}
 	return true
+}
+
+// percentRune returns the character that escapes of a URL stand for at the beginning of a text, and
+// their length, 0 if there are none.
+func percentRune(text []byte) (c rune, n int) {
+	var b [utf8.UTFMax]byte
+	first := 0 // the length of the first escape, which is Latin-1 if the bytes are no UTF-8
+	for size := 0; n < len(text) && text[n] == '%' && size < len(b); {
+		value, length := percentByte(text[n:])
+		if length == 0 {
+			break
+		}
+		first = cmp.Or(first, length)
+		b[size], n = value, n+length
+		if size++; utf8.FullRune(b[:size]) {
+			if c, width := utf8.DecodeRune(b[:size]); width == size && c != utf8.RuneError {
+				return c, n
+			}
+			break
+		}
+	}
+	return rune(b[0]), first
+}
+
+// percentByte returns what the escape of a URL stands for whose percent sign begins a text, and its
+// length, 0 if it is none. The sign may be escaped itself, as in a URL within a URL.
+// https://www.rfc-editor.org/rfc/rfc3986#section-2.1
+func percentByte(text []byte) (c byte, n int) {
+	for n = 1; bytes.HasPrefix(text[n:], []byte("25")); {
+		n += 2
+	}
+	if len(text) < n+2 {
+		return 0, 0
+	}
+	value, err := strconv.ParseUint(string(text[n:n+2]), 16, 8)
+	if err != nil {
+		return 0, 0
+	}
+	return byte(value), n + 2
 }
 
 func hexUnit(raw []byte) (unit rune, ok bool) {

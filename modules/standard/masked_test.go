@@ -26,7 +26,7 @@ func planted(route int) []string {
 	}
 }
 
-var leak = regexp.MustCompile(`(?i)planted[-_][-_a-z0-9]*(@|%40)leak\.example|sk-planted-[0-9]+-0123456789abcdef|planted_id_[0-9]+`)
+var leak = regexp.MustCompile(`(?i)planted[-_][-_a-z0-9]*(@|%40|%2540)leak\.example|sk-planted-[0-9]+-0123456789abcdef|planted_id_[0-9]+`)
 
 // maskedConfig masks what is planted, and logs all there is.
 var maskedConfig = strings.NewReplacer(
@@ -90,7 +90,7 @@ func plantEverywhere(t *testing.T, config string, least int, takes func(walked) 
 			})
 		}
 		for name, body := range bodies {
-			versions := [][]byte{body, bytes.ReplaceAll(body, []byte("@"), []byte(`\u0040`))}
+			versions := [][]byte{body, bytes.ReplaceAll(body, []byte("@"), []byte(`\u0040`)), bytes.ReplaceAll(body, []byte("@"), []byte("%2540"))}
 			if bytes.HasPrefix(body, []byte(`{"model"`)) {
 				versions = append(versions, append([]byte(`{"stream":true,"user":"`+user+`",`), body[1:]...), body[:len(body)-1]) // and cut
 			}
