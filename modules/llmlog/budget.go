@@ -29,25 +29,16 @@ var tierFields = []string{"X-Vertex-AI-LLM-Shared-Request-Type", "X-Amzn-Bedrock
 // reserve sets aside what the call may cost, if a budget counts the call. The bytes of the
 // call stay as they are. A budget counts what a provider is asked to make: not what is read
 // or deleted, what counts tokens, and what the client's subscription pays.
-func (x *exchange) reserve(key *access.Key) *plugins.Error {
+func (x *exchange) reserve(key *access.Key) error {
 	if x.request.late != nil {
 		return x.request.late
+	}
+	if refused := x.checkMasked(); refused != nil {
+		return refused
 	}
 	r := &x.rec.Record
 	app := x.h.site.App
 	pays := x.account != nil
-	if app.Maskers().Of(r.Org, r.ContentMask()).Refuses() {
-		body, refused := x.request.read(&x.writer, x.r)
-		if refused == nil {
-			refused = app.Maskers().Check(r, body)
-		}
-		if refused == nil && (x.r.Header.Get("Upgrade") != "" || x.r.Method == http.MethodConnect) {
-			refused = app.Maskers().CheckUnread(r, "The messages of a WebSocket")
-		}
-		if refused != nil {
-			return refused
-		}
-	}
 	budgets, err := app.Money().Of(r.Org)
 	if x.limit != nil {
 		budgets = append(slices.Clip(budgets), x.limit)
@@ -104,19 +95,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	if uncounted {
 		return nil
 	}
-	call := &bound.Call{
-		Request: request, Catalog: app.Catalog(), Provider: s.Provider, Bytes: int64(len(sent)), Tiers: request.Tiers(),
-		Conditions: catalog.Conditions{At: r.CreatedAt.Time(), Geography: request.Get("inference_geo").Str},
-		Read: func() *bound.Demand {
-			return bound.OfTurn(app.Counts(), request.Dialect, object, s.Org, s.Provider, s.Model)
-		},
-	}
-	for _, field := range tierFields {
-		call.Tiers = append(call.Tiers, x.r.Header.Values(field)...)
-	}
-	if s.Model != "" {
-		call.Model, _ = app.Catalog().Lookup(s.Provider, s.Model)
-	}
+	call := x.boundCall(request, object, &s)
 	switch {
 	case unread && reads:
 		s.MaxUsage = func(int64) bound.Used { return bound.Used{} }
@@ -130,12 +109,12 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	}
 	if x.h.site.App.Money().Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
-			return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Check returns no other
+			return err
 		}
 	}
 	bill, err := x.h.site.App.Money().Admit(x.ctx, s)
 	if err != nil {
-		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
+		return err
 	}
 	x.rec.Bill = bill
 	batch.Reservation = bill.Batch()
@@ -144,6 +123,44 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		x.r = money.WithBill(x.r, bill)
 	}
 	return nil
+}
+
+// checkMasked refuses a call of which something must not be stored, if masks refuse such calls.
+func (x *exchange) checkMasked() *plugins.Error {
+	r, maskers := &x.rec.Record, x.h.site.App.Maskers()
+	if !maskers.Of(r.Org, r.ContentMask()).Refuses() {
+		return nil
+	}
+	body, refused := x.request.read(&x.writer, x.r)
+	if refused != nil {
+		return refused
+	}
+	if refused = maskers.Check(r, body); refused != nil {
+		return refused
+	}
+	if x.r.Header.Get("Upgrade") != "" || x.r.Method == http.MethodConnect {
+		return maskers.CheckUnread(r, "The messages of a WebSocket")
+	}
+	return nil
+}
+
+// boundCall is what the call can use.
+func (x *exchange) boundCall(request bound.Request, object *plugins.Object, s *money.Spending) *bound.Call {
+	app, org, provider, model := x.h.site.App, s.Org, s.Provider, s.Model
+	call := &bound.Call{
+		Request: request, Catalog: app.Catalog(), Provider: provider, Bytes: int64(len(object.Data)), Tiers: request.Tiers(),
+		Conditions: catalog.Conditions{At: x.rec.Record.CreatedAt.Time(), Geography: request.Get("inference_geo").Str},
+		Read: func() *bound.Demand {
+			return bound.OfTurn(app.Counts(), request.Dialect, object, org, provider, model)
+		},
+	}
+	for _, field := range tierFields {
+		call.Tiers = append(call.Tiers, x.r.Header.Values(field)...)
+	}
+	if model != "" {
+		call.Model, _ = app.Catalog().Lookup(provider, model)
+	}
+	return call
 }
 
 // batched returns what the calls of a batch can use at most: those within the request, or in a

@@ -290,8 +290,8 @@ func upstreamOf(ctx context.Context) (hostport string) {
 
 // locate records the upstream once it is selected.
 func (x *exchange) locate() {
-	if x.rec.Hit != nil {
-		x.upstream = x.rec.Hit.Record.Provider
+	if hit := x.rec.Hit(); hit != nil {
+		x.upstream = hit.Record.Provider
 		return // the record has it
 	}
 	hostport := upstreamOf(x.ctx)

@@ -119,7 +119,7 @@ func hideAccount(header http.Header, account *providers.Account) {
 }
 
 // checkCall refuses what a call may not ask of the account that pays for it.
-func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugins.Object, isObject bool) *plugins.Error {
+func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugins.Object, isObject bool) error {
 	if err := x.checkBatch(); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 		return plugins.Invalid("", "The body is not valid JSON: an object is expected.")
 	}
 	if err := key.CheckModels(request, x.account.Label); err != nil {
-		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // CheckModels returns no other
+		return err
 	}
 	if !x.h.site.App.Money().Shares(x.rec.Record.Org, x.account) {
 		return nil

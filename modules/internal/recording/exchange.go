@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
-	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money"
@@ -42,11 +41,9 @@ type Exchange struct {
 	// Refusal is the error of Weir with which the call ended: no provider answered it. It is nil
 	// if a provider did.
 	Refusal *plugins.Error
-	// Local is true if Weir gives an answer of its own, without a provider. It costs nothing. It is
-	// false for an error, which Refusal has.
-	Local bool
-	// Hit is the answer that Weir's cache gives, nil if the cache gives none.
-	Hit *cache.Hit
+	// Local is the answer that Weir gives itself, without a provider: it costs nothing. It is nil if a
+	// provider answers, and for an error, which Refusal has.
+	Local *LocalReply
 	// Cut says that a budget ended the stream.
 	Cut bool
 	// Account tells the accounts of providers apart, whose caches are their own: see
@@ -212,7 +209,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
 		used := r.Usage
 		switch {
-		case x.Local:
+		case x.Local != nil:
 			r.Usage = plugins.Usage{} // the provider's own cache has not seen the call
 		case x.spent != nil:
 			r.Usage = x.Info().Usage // the next call goes on from the input of the last round
@@ -266,7 +263,7 @@ func (x *Exchange) measure() {
 		}
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
-	if x.Local && !r.Dialect.CountsTokens() { // whose records have no usage, whoever counts
+	if x.Local != nil && !r.Dialect.CountsTokens() { // whose records have no usage, whoever counts
 		r.Usage = plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}
 		r.Cost = plugins.KnownCost(0)
 		return

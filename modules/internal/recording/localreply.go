@@ -92,10 +92,21 @@ func (a *LocalReply) Response(req *http.Request) *http.Response {
 
 // Reply sets what the record of a call says of the reply, and that an answer costs nothing.
 func (x *Exchange) Reply(a *LocalReply) {
-	x.Refusal, x.Local, x.Hit = a.Error, a.Error == nil, a.Hit
-	if x.Hit != nil {
-		x.repeat(x.Hit.Record)
+	x.Refusal, x.Local = a.Error, nil
+	if a.Error == nil {
+		x.Local = a
 	}
+	if a.Hit != nil {
+		x.repeat(a.Hit.Record)
+	}
+}
+
+// Hit returns the entry of Weir's cache that answers the call, nil if it does not.
+func (x *Exchange) Hit() *cache.Hit {
+	if x.Local == nil {
+		return nil
+	}
+	return x.Local.Hit
 }
 
 // repeat copies the answer's fields from the record of an equal call.

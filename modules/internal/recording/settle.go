@@ -29,7 +29,7 @@ type Settling struct {
 // documentation of the package money. Commit or End must follow.
 func (x *Exchange) Settle(s Settling) {
 	r, seen := &x.Record, x.Info()
-	if r.Dialect == plugins.Batches || x.Local { // the calls of a batch are settled later
+	if r.Dialect == plugins.Batches || x.Local != nil { // the calls of a batch are settled later
 		return
 	}
 	paid := x.Bill != nil && x.Bill.Open()
