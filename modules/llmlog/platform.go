@@ -58,6 +58,10 @@ func (x *exchange) takeAccount() *plugins.Error {
 	if !x.operation().isCall() && !x.operation().isBatch() {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")
 	}
+	if prefix := observe.PathPrefix(x.rec.Record.Dialect, x.rec.Record.Path); x.r.Method == http.MethodPost && x.operation().isCall() && !x.account.HasPrefix(prefix) {
+		return plugins.Rejected(http.StatusForbidden, notPayable, "The path %s is not one of the provider %s that Weir knows: %s may choose another model. "+
+			"Leave it out, or add it to the provider's base_url.", x.rec.Record.Path, x.account.Label, prefix)
+	}
 	x.rec.Record.PassthroughBilling = x.h.site.App.Money().PaysWithCredits(x.rec.Record.Org, x.account) && !x.rec.Record.Dialect.CountsTokens()
 
 	header := make(http.Header)

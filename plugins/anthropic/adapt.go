@@ -13,7 +13,7 @@ import (
 
 // calls are what Anthropic takes of names and ids
 // (https://platform.claude.com/docs/en/api/messages).
-var calls = translate.CallRules{Name: 128, ID: 64, Word: true}
+var calls = translate.CallRules{Name: 128, ID: 64, Word: true, OneObject: true}
 
 // Adapt implements translate.Adapter: the model gets what it takes, and calls that another provider
 // has made get ids that Anthropic takes.

@@ -65,7 +65,9 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	p.FitCalls(calls)
+	if err := p.FitCalls(calls); err != nil {
+		return nil, err
+	}
 	r := &request{prompt: prompt{Model: t.Model}, Stream: p.Stream}
 	m := modelOf(t)
 	r.MaxTokens = p.MaxOutputTokens.Or(plugins.Known(m.maxOutput())).N

@@ -64,7 +64,9 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	p.FitCalls(translate.CallRules{ID: 64, Word: true})
+	if err := p.FitCalls(translate.CallRules{ID: 64, Word: true, OneObject: true}); err != nil {
+		return nil, err
+	}
 	r, m := new(request), modelOf(t)
 	if p.MaxOutputTokens.Valid {
 		r.inference().MaxTokens = p.MaxOutputTokens.N

@@ -30,6 +30,9 @@ func (r *request) setMessages(a attempt) error {
 			return err
 		}
 	}
+	if len(r.Messages) == 0 { // all were blank, or reasoning alone
+		return translate.EmptyInput()
+	}
 	if a.vendor.messages.answers {
 		return r.addAnswers(a)
 	}

@@ -65,7 +65,9 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 	if err := p.Apply(v.policy); err != nil {
 		return nil, err
 	}
-	p.FitCalls(v.tools.calls)
+	if err := p.FitCalls(v.tools.calls); err != nil {
+		return nil, err
+	}
 	a := attempt{v, p, t}
 	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
 	if p.Stream && !v.closed {

@@ -175,7 +175,7 @@ var vendors = []vendor{
 		name:             "openai",
 		policy:           openAI.With(translate.WebSearch),
 		messages:         messageRules{developer: true, file: openAIFile},
-		tools:            toolRules{customTools: true, calls: translate.CallRules{ID: 40}, search: searchOptions},
+		tools:            toolRules{customTools: true, calls: translate.CallRules{ID: 40, OneObject: true}, search: searchOptions},
 		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{
@@ -186,7 +186,7 @@ var vendors = []vendor{
 			"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches", "realtime",
 		},
 		messages:         messageRules{developer: true, file: openAIFile},
-		tools:            toolRules{calls: translate.CallRules{ID: 40}},
+		tools:            toolRules{calls: translate.CallRules{ID: 40, OneObject: true}},
 		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{

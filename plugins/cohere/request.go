@@ -40,7 +40,9 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	p.FitCalls(translate.CallRules{})
+	if err := p.FitCalls(translate.CallRules{}); err != nil {
+		return nil, err
+	}
 	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop(), K: p.Field("top_k"), Seed: p.Field("seed")}
 	if p.MaxOutputTokens.Valid {
 		r.MaxTokens = &p.MaxOutputTokens.N

@@ -55,7 +55,9 @@ func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	p.FitCalls(translate.CallRules{})
+	if err := p.FitCalls(translate.CallRules{Letter: true}); err != nil {
+		return nil, err
+	}
 	r := &request{request: p, model: modelOf(t), vertex: vertex}
 	for _, set := range []func() error{
 		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,

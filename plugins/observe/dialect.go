@@ -309,6 +309,14 @@ func PathModel(d plugins.Dialect, path string) string {
 	return unescapePath(model)
 }
 
+// PathPrefix returns what stands before the part of a path that tells the dialect, and the model if it
+// names one.
+func PathPrefix(d plugins.Dialect, path string) string {
+	path = strings.TrimSuffix(path, "/")
+	n, model := lookup(d).longest(path)
+	return path[:len(path)-n-len(model)]
+}
+
 // unescapePath decodes a path segment, which the caller may have decoded before.
 func unescapePath(segment string) string {
 	if s, err := url.PathUnescape(segment); err == nil {

@@ -48,7 +48,7 @@ var paths = map[plugins.Dialect]string{
 // (https://platform.openai.com/docs/api-reference/chat/create).
 var (
 	chatCalls = translate.CallRules{ID: 40}
-	calls     = translate.CallRules{ID: 64}
+	calls     = translate.CallRules{ID: 64, OneObject: true}
 )
 
 // complete are the vendors who have all of the Responses API, and not only its responses.
@@ -100,7 +100,9 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 // newBody translates p.
 func newBody(p *translate.Request, t translate.Target) ([]byte, error) {
 	if p.Names != nil {
-		p.FitCalls(calls)
+		if err := p.FitCalls(calls); err != nil {
+			return nil, err
+		}
 	}
 	body, err := withInput(p)
 	if err == nil && p.Names != nil {

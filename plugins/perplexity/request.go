@@ -65,7 +65,9 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	p.FitCalls(translate.CallRules{ID: 64})
+	if err := p.FitCalls(translate.CallRules{ID: 64}); err != nil {
+		return nil, err
+	}
 	r := &request{
 		Instructions: p.Instructions, ParallelToolCalls: p.ParallelToolCalls, MaxOutputTokens: p.MaxOutputTokens.N,
 		Temperature: p.Temperature, TopP: p.TopP, Metadata: p.Metadata, Stream: p.Stream,

@@ -122,6 +122,9 @@ func (s Strict) responses(v gjson.Result) error {
 	if s.Model.Described() && !s.Model.Reasoning && strings.Contains(v.Get("include").Raw, "encrypted") {
 		return errors.New("encrypted content is not supported with this model")
 	}
+	if err := toolRoots(v.Get("tools"), "name", "parameters", own); err != nil {
+		return err
+	}
 	if err := toolNames(v, `tools.#(type=="function")#.name`, `input.#(type=="function_call")#.name`, "tool_choice.name"); err != nil {
 		return err
 	}
@@ -206,11 +209,37 @@ func toolNames(v gjson.Result, paths ...string) error {
 
 var shortName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
+var firstLetter = regexp.MustCompile(`^[a-zA-Z_]`)
+
 var nineLetters = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+
+// toolRoots refuses tools of the same name, and parameters with alternatives at their root.
+func toolRoots(tools gjson.Result, name, schema string, roots bool) error {
+	seen := make(map[string]bool)
+	for i, t := range tools.Array() {
+		switch n := t.Get(name).Str; {
+		case n == "":
+			continue
+		case seen[n]:
+			return fmt.Errorf("tools[%d]: Tool names must be unique", i)
+		default:
+			seen[n] = true
+		}
+		for _, keyword := range []string{"oneOf", "anyOf", "allOf"} {
+			if roots && t.Get(schema).Get(keyword).Exists() {
+				return fmt.Errorf("tools[%d]: the schema does not support oneOf, allOf, or anyOf at the top level", i)
+			}
+		}
+	}
+	return nil
+}
 
 // chat has the rules of Chat Completions, and those of its vendors.
 func (s Strict) chat(v gjson.Result) error {
 	if err := toolNames(v, "tools.#.function.name", "tools.#.custom.name", "tool_choice.function.name", "messages.#.tool_calls.#.function.name|@flatten"); err != nil {
+		return err
+	}
+	if err := toolRoots(v.Get("tools"), "function.name", "function.parameters", s.Vendor == "openai" || s.Vendor == "azure"); err != nil {
 		return err
 	}
 	var calls pairs
@@ -220,6 +249,9 @@ func (s Strict) chat(v gjson.Result) error {
 	}
 	for i, m := range messages {
 		role, id := m.Get("role").Str, m.Get("tool_call_id").Str
+		if content := m.Get("content"); content.Type != gjson.String && len(content.Array()) == 0 && len(m.Get("tool_calls").Array()) == 0 && !m.Get("function_call").Exists() {
+			return fmt.Errorf("messages[%d]: Invalid value for 'content': expected a string, got null", i)
+		}
 		if role == "tool" {
 			if err := calls.output(id); err != nil {
 				return fmt.Errorf("messages[%d]: %w", i, err)
@@ -352,6 +384,9 @@ func ollamaChat(v gjson.Result) error {
 
 // alternating has the rules of the chat templates of many open models.
 func alternating(v gjson.Result) error {
+	if err := toolRoots(v.Get("toolConfig.tools"), "toolSpec.name", "toolSpec.inputSchema.json", true); err != nil {
+		return err
+	}
 	last := "assistant"
 	for i, m := range v.Get("messages").Array() {
 		switch role := m.Get("role").Str; {
@@ -398,7 +433,20 @@ func (Strict) messages(v gjson.Result) error {
 			return fmt.Errorf("tools: the name '%s' should match pattern", t.Get("name").Str)
 		}
 	}
-	return turns(v.Get("messages").Array(), func(block gjson.Result) (call, output string) {
+	messages := v.Get("messages").Array()
+	if n := len(messages); n > 0 && messages[n-1].Get("role").Str == "assistant" && strings.Contains(v.Get("model").Str, "claude") {
+		last := messages[n-1].Get("content")
+		if blocks := last.Array(); last.IsArray() && len(blocks) > 0 {
+			last = blocks[len(blocks)-1].Get("text")
+		}
+		if last.Str != strings.TrimRight(last.Str, " \n\t") {
+			return errors.New("messages: final assistant content cannot end with trailing whitespace")
+		}
+	}
+	if err := toolRoots(v.Get("tools"), "name", "input_schema", true); err != nil {
+		return err
+	}
+	return turns(messages, func(block gjson.Result) (call, output string) {
 		if block.Get("type").Str == "tool_use" {
 			return block.Get("id").Str, ""
 		}
@@ -436,6 +484,11 @@ func turns(messages []gjson.Result, ids func(block gjson.Result) (call, output s
 			if text := block.Get("text"); text.Exists() && strings.TrimSpace(text.Str) == "" {
 				return fmt.Errorf("messages[%d]: text content blocks must contain non-whitespace text", i)
 			}
+			for _, part := range append(block.Get("content").Array(), block.Get("toolResult.content").Array()...) { // of an output
+				if text := part.Get("text"); text.Exists() && strings.TrimSpace(text.Str) == "" {
+					return fmt.Errorf("messages[%d]: text content blocks of a tool result must be non-empty", i)
+				}
+			}
 			if _, output := ids(block); output != "" && !strings.HasPrefix(output, "srvtoolu_") {
 				if err := calls.output(output); err != nil {
 					return fmt.Errorf("messages[%d]: %w", i, err)
@@ -466,6 +519,14 @@ func (Strict) generateContent(v gjson.Result) error {
 	if err := toolNames(v, "tools.#.functionDeclarations.#.name|@flatten", "contents.#.parts.#.functionCall.name|@flatten"); err != nil {
 		return err
 	}
+	for _, d := range v.Get("tools.#.functionDeclarations.#.name|@flatten").Array() {
+		if !firstLetter.MatchString(d.Str) {
+			return fmt.Errorf("the name '%s': Function name must start with a letter or an underscore", d.Str)
+		}
+	}
+	if err := toolRoots(v.Get("tools.#.functionDeclarations|@flatten"), "name", "parameters", false); err != nil {
+		return err
+	}
 	contents := v.Get("contents").Array()
 	if len(contents) == 0 {
 		return errors.New("* GenerateContentRequest.contents: contents is not specified")
@@ -474,6 +535,11 @@ func (Strict) generateContent(v gjson.Result) error {
 	for i, c := range contents {
 		if n := len(c.Get("parts").Array()); n == 0 {
 			return fmt.Errorf("* GenerateContentRequest.contents[%d].parts: must not be empty", i)
+		}
+		for _, part := range c.Get("parts").Array() {
+			if text := part.Get("text"); part.Raw == "{}" || text.Exists() && text.Str == "" && !part.Get("thoughtSignature").Exists() {
+				return fmt.Errorf("contents[%d]: Unable to submit request because it has an empty text parameter", i)
+			}
 		}
 		outputs := len(c.Get("parts.#.functionResponse").Array())
 		if outputs != calls {

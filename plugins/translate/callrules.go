@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// CallRules are what a provider takes of the names of tools, and of the ids of their calls. All
-// take ASCII letters, digits, "_" and "-". The zero value is what most take: names of up to 64
+// CallRules are what a provider takes of tools: of their names and parameters, and of the ids of their
+// calls. All take ASCII letters, digits, "_" and "-". The zero value is what most take: names of up to 64
 // bytes, and any ids.
 type CallRules struct {
 	// Name is the length of the longest name of a tool, in bytes, 0 for maxToolName.
@@ -24,13 +24,21 @@ type CallRules struct {
 	Exact bool
 	// Word: ids have the characters of names, too.
 	Word bool
+	// Letter: names begin with a letter or "_".
+	Letter bool
+	// OneObject: the root of a tool's parameters has no anyOf, oneOf and allOf.
+	OneObject bool
 }
 
 // FitCalls gives the tools names, and their calls ids, that a provider takes and that nothing else
 // has. The Assembler gives the client its own names back. Equal names and ids become equal ones in
-// every turn of a conversation, so that the provider's cache knows them.
-func (p *Request) FitCalls(r CallRules) {
-	p.Tools, p.Turns = slices.Clone(p.Tools), slices.Clone(p.Turns)
+// every turn of a conversation, so that the provider's cache knows them. The error is a 400 for two
+// tools of one name, or in a strict request for parameters that the provider does not take.
+func (p *Request) FitCalls(r CallRules) error {
+	p.Turns = slices.Clone(p.Turns)
+	if err := p.fitTools(r); err != nil {
+		return err
+	}
 	names := make(map[string]string)
 	taken := make(map[string]bool)
 	for i := range p.Tools {
@@ -83,6 +91,36 @@ func (p *Request) FitCalls(r CallRules) {
 			}
 		}
 	}
+	return nil
+}
+
+// fitTools leaves out tools that are there twice, and gives the others parameters that the provider
+// takes.
+func (p *Request) fitTools(r CallRules) error {
+	tools := make([]Tool, 0, len(p.Tools))
+	byName := make(map[string]string, len(p.Tools)) // the tools as the client sent them
+	for _, t := range p.Tools {
+		if !t.Hosted() {
+			switch known, ok := byName[t.Name]; {
+			case ok && known == string(t.Raw):
+				continue
+			case ok && t.Raw != nil:
+				return plugins.Invalid(t.Param+".name", "Invalid value for '%s.name': the tool '%s' is there twice, with two meanings.", t.Param, t.Name)
+			}
+			byName[t.Name] = string(t.Raw)
+		}
+		if r.OneObject {
+			var joined []string
+			if t.Parameters, joined = OneObject(t.Parameters); joined != nil {
+				if err := p.DropWithWarning(t.Param+".parameters", "sent as one object without "+strings.Join(joined, ", ")+", which the provider does not take there"); err != nil {
+					return err
+				}
+			}
+		}
+		tools = append(tools, t)
+	}
+	p.Tools = tools
+	return nil
 }
 
 func (r CallRules) nameLimit() int {
@@ -93,13 +131,23 @@ func (r CallRules) nameLimit() int {
 }
 
 // TakesName reports whether the provider takes a name of a tool.
-func (r CallRules) TakesName(name string) bool { return len(name) <= r.nameLimit() && isWord(name) }
+func (r CallRules) TakesName(name string) bool {
+	return len(name) <= r.nameLimit() && isWord(name) && (!r.Letter || beginsAsName(name))
+}
+
+// beginsAsName reports whether a name begins with a letter or "_".
+func beginsAsName(name string) bool {
+	return name[0] == '_' || name[0] >= 'A' && name[0] <= 'Z' || name[0] >= 'a' && name[0] <= 'z'
+}
 
 // fitName returns the nth name for a name that the provider does not take.
 func (r CallRules) fitName(name string, n int) string {
 	const digits = 8
-	name = toolWord(name)
-	return name[:min(len(name), r.nameLimit()-digits-1)] + "_" + hash(name+suffix(n), digits)
+	hashed := name + suffix(n)
+	if name = toolWord(name); r.Letter && !beginsAsName(name) {
+		name = "_" + name
+	}
+	return name[:min(len(name), r.nameLimit()-digits-1)] + "_" + hash(hashed, digits)
 }
 
 // FitID returns the nth id for an id of the client: the client's own if the provider takes it.

@@ -17,7 +17,9 @@ func TestClientsGetTheirNamesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.FitCalls(translate.CallRules{})
+	if err := p.FitCalls(translate.CallRules{}); err != nil {
+		t.Fatal(err)
+	}
 	seen := make(map[string]bool)
 	for i, want := range []string{long + "1", long + "2", "f"} {
 		name := p.Tools[i].Name

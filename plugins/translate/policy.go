@@ -125,7 +125,7 @@ var defaults = map[string][]string{
 // the body. The error is an *Error.
 func (p *Request) Apply(policy Policy) error {
 	if len(p.Turns) == 0 && p.Instructions == "" {
-		return plugins.Invalid("input", "The input is empty: the provider answers at least one message.")
+		return EmptyInput()
 	}
 	if err := p.applyFields(policy, "", gjson.Parse(plugins.View(p.Raw))); err != nil {
 		return err
@@ -153,6 +153,11 @@ func (p *Request) Apply(policy Policy) error {
 		}
 	}
 	return nil
+}
+
+// EmptyInput is the error for a request of which nothing is left to send.
+func EmptyInput() *plugins.Error {
+	return plugins.Invalid("input", "The input is empty: the provider answers at least one message.")
 }
 
 // What was done with a field that the provider, or the model, does not take.

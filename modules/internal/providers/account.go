@@ -219,6 +219,22 @@ func (a *Account) Direct(req *http.Request) *http.Request {
 	return &directed
 }
 
+// HasPrefix reports whether calls of the account's models may have the prefix in their paths: it
+// has no words but those of the account's address, and those that name APIs. Other words may
+// name a model, whatever the body says.
+func (a *Account) HasPrefix(prefix string) bool {
+	known := strings.Split(a.address().Path, "/")
+	for word := range strings.SplitSeq(prefix, "/") {
+		if word != "" && !slices.Contains(apiWords, word) && !slices.Contains(known, word) && !version.MatchString("/"+word) {
+			return false
+		}
+	}
+	return true
+}
+
+// apiWords name APIs in the paths of vendors, beside their versions.
+var apiWords = []string{"anthropic", "api", "beta", "compatibility", "compatible-mode", "inference", "models", "openai"}
+
 // below puts the path of a client's request below the path of an account's address, such as a
 // gateway's. A client that names the beginning of the address's path names all of it, and what both
 // name stands once: /v1/models is /proxy/v1/models below /proxy/v1.
