@@ -28,7 +28,7 @@ func addAdminAddress(cmd *cobra.Command) {
 
 func addAdminFlags(cmd *cobra.Command) {
 	addAdminAddress(cmd)
-	cmd.Flags().String("format", formatTable, "Format: table, or json, which is what the admin endpoint answers")
+	cmd.Flags().StringP("format", "o", formatTable, "Format: table, or json, which is what the admin endpoint answers")
 }
 
 func adminOf(cmd *cobra.Command) string {

@@ -72,6 +72,7 @@ func TestKeys(t *testing.T) {
 		"--expires":            {"create", "x", "--expires", "soon"},
 		"no scope root":        {"create", "x", "--scopes", "root"},
 		"did you mean create?": {"creat", "x"},
+		"show <id>":            {"show"},
 	} {
 		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", address)...); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", args, err)

@@ -65,7 +65,7 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 
 func facetsCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
-	cmd.Flags().String("format", formatTable, "Format of the values: "+strings.Join(queryFormats, ", "))
+	cmd.Flags().StringP("format", "o", formatTable, "Format of the values: "+strings.Join(queryFormats, ", "))
 	cmd.Flags().StringSlice("fields", []string{"model", "provider", "user", "status", "end_state"}, "Fields whose values to show, as in model,status,property.env")
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = facets

@@ -39,7 +39,7 @@ func addOutputFlags(cmd *cobra.Command, formats ...string) {
 // addFormatFlags adds the flags that outputOf reads of a command that shows rows with
 // times.
 func addFormatFlags(cmd *cobra.Command, rows string, formats ...string) {
-	cmd.Flags().String("format", formats[0], "Format of the "+rows+": "+strings.Join(formats, ", "))
+	cmd.Flags().StringP("format", "o", formats[0], "Format of the "+rows+": "+strings.Join(formats, ", "))
 	if slices.Contains(formats, formatTable) {
 		cmd.Flags().Bool("utc", false, "Show times in UTC, not in the local time zone")
 	}

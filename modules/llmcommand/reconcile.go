@@ -47,7 +47,7 @@ func reconcileCommand(cmd *cobra.Command) {
 	f.String("provider-url", "", "Address of the provider's API (default: the provider's own)")
 	f.String("catalog", "", "The catalogue file of the Caddyfile, if it has one")
 	f.String("admin", "", "Address of Caddy's admin endpoint, which knows what was lost (default: losses are not known)")
-	f.String("format", formatTable, "Format: "+strings.Join(adminFormats, ", "))
+	f.StringP("format", "o", formatTable, "Format: "+strings.Join(adminFormats, ", "))
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = reconcileBill
 }

@@ -207,7 +207,7 @@ func (t *filterTerm) filter(names map[string]string, now time.Time) (storage.Fil
 	}
 	l := &storage.Leaf{Op: t.op}
 	if l.Field, l.Key = FilterField(cmp.Or(names[t.name], t.name)); l.Field == nil {
-		return nil, fmt.Errorf("unknown field %q; %s", t.name, knownFields())
+		return nil, errors.New(storage.Unknown("field", t.name, knownFields()))
 	}
 	if t.value == "null" && (t.op == storage.Equals || t.op == storage.NotEquals) {
 		switch {
@@ -287,13 +287,14 @@ func tokens(k storage.Kind) string {
 	return strings.Join(list, " ")
 }
 
-func knownFields() string {
-	names := slices.Collect(maps.Keys(Aliases))
+// knownFields are the fields that a term may name.
+func knownFields() []string {
+	names := slices.AppendSeq([]string{"property.<name>", "score.<name>", "since", "until"}, maps.Keys(Aliases))
 	for _, f := range storage.Fields() {
 		if f.Group == storage.RequestResponse && !f.Map {
 			names = append(names, f.Name)
 		}
 	}
 	slices.Sort(names)
-	return "fields are " + strings.Join(names, ", ") + ", property.<name>, score.<name>, since and until"
+	return names
 }

@@ -88,7 +88,7 @@ func TestFilterErrors(t *testing.T) {
 		"cost>1 gpt-4o":              `"gpt-4o": expected <field><operator><value>`,
 		"user=Ada Lovelace":          `"Lovelace": expected`,
 		"model =x":                   `"model": expected`,
-		"mdoel=x":                    `"mdoel=x": unknown field "mdoel"; fields are`,
+		"mdoel=x":                    `"mdoel=x": unknown field "mdoel" (did you mean "model"?)`,
 		"=x":                         `unknown field ""`,
 		"properties=x":               `unknown field "properties"`,
 		"property.=x":                `unknown field "property."`,
