@@ -317,6 +317,8 @@ func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) ([]credits.
 // Subject names whose calls an account of the budget counts, as in `user "ada"`.
 func (b *Budget) Subject(of credits.Account) string {
 	switch {
+	case b.per == nil && len(b.Filter) > 0:
+		return "the calls that it counts"
 	case b.per == nil:
 		return "all calls"
 	case of.Value == "":
