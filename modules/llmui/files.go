@@ -50,7 +50,8 @@ var files = sync.OnceValue(func() map[string]*file {
 			return err
 		}
 		// Vendored files may be in a form that the minifier does not know.
-		if small, err := minifier().Bytes(path.Ext(name), margin.ReplaceAll(plain, []byte("\n"))); err == nil {
+		tight := between.ReplaceAll(margin.ReplaceAll(plain, []byte("\n")), []byte("$1$2"))
+		if small, err := minifier().Bytes(path.Ext(name), tight); err == nil {
 			plain = small
 		}
 		var gzipped bytes.Buffer
@@ -68,8 +69,12 @@ var files = sync.OnceValue(func() map[string]*file {
 	return all
 })
 
-// margin is what stands before a line.
-var margin = regexp.MustCompile(`\n\s+`)
+// margin is what stands before a line, and between a line break between two parts of a template,
+// of which htm makes nothing.
+var (
+	margin  = regexp.MustCompile(`\n\s+`)
+	between = regexp.MustCompile(`([>}])\n(<|\$\{)`)
+)
 
 // minifier makes what browsers load of our scripts and styles: without comments, margins
 // (templates keep theirs, so these go first) and long names. Whoever reads or changes the

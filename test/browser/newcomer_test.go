@@ -68,6 +68,24 @@ func TestTasksOfANewcomerTakeThreeActions(t *testing.T) {
 			a.write("dialog [name=name]", "laptop")
 			a.until(`document.querySelector("dialog[open] code")?.innerText.startsWith("weir_")`)
 		}},
+		{"what is left of the limit of a key's project", "?v=overview", func(a *actions) {
+			a.click("nav a", "API keys")
+			a.until(`/laptop\tsearch\t.*\t\$500.00\t/.test(document.querySelector("[aria-label='API keys'] tbody")?.innerText)`)
+		}},
+		{"the calls of a team", "?v=projects", func(a *actions) {
+			a.click("[aria-label=Projects] a", "search")
+			a.click("main a", "Its calls")
+			a.until(`document.querySelector(".chip:not(.bad)")?.innerText.startsWith("project\n") && document.querySelector("main").innerText.includes("No request matches")`)
+		}},
+		{"who changed a budget", "?v=budgets", func(a *actions) {
+			a.write("[aria-label='Find budgets']", "all of")
+			a.click("[aria-label=Budgets] a", "Audit")
+			a.until(`document.querySelector("[aria-label=Audit] tbody")?.innerText.includes("rule.created\tall of us\t")`)
+		}},
+		{"what a key without calls has cost so far", "?v=mine", func(a *actions) {
+			a.choose("[aria-label=Time]", "all")
+			a.until(`document.querySelector(".tiles")?.innerText.includes("Calls")`)
+		}},
 		{"a key is rotated", "?v=keys", func(a *actions) {
 			a.click("[aria-label='API keys'] a", "laptop")
 			a.click("main button", "Rotate")

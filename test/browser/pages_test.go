@@ -60,7 +60,7 @@ func TestTheForecastHasABasis(t *testing.T) {
 	p := newTab(w)
 	p.login(w.key)
 	p.show("?from=7d")
-	p.until(`document.querySelector(".tile:last-child")?.innerText.includes("by its end")`)
+	p.until(`document.querySelector(".tile:last-child")?.innerText.includes("in all")`)
 	var metrics struct{ Totals struct{ Cost float64 } }
 	w.query("/v1/metrics/query", map[string]any{"bucket": "none"}, &metrics)
 	if metrics.Totals.Cost == 0 {

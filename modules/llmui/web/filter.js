@@ -1,8 +1,8 @@
-// The filter of a view: its conditions, and what they mean to the API.
+// The filter of a view: its conditions, what they mean to the API, and a filter in words.
 
 // fields are those that a condition may name, with their kind and unit.
 export const fields = {
-  model: "text", provider: "text", account: "text", user_id: "text", key_id: "text", verified_by: "text", session_id: "text", request_id: "text", response_id: "id", trace_id: "id",
+  model: "text", provider: "text", account: "text", user_id: "text", key_id: "text", project: "text", verified_by: "text", session_id: "text", request_id: "text", response_id: "id", trace_id: "id",
   status: "number", end_state: "text", finish_reason: "text", error_type: "text", error_message: "text", error_group: "text", would_refuse: "text", arm: "text", answer_cache: "text", saved_cost: "number", request_path: "text",
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
@@ -102,3 +102,29 @@ export const withCondition = (f, c) =>
 
 // sought are the words that the conditions look for in bodies.
 export const sought = (v) => v.f.filter((c) => kindOf(c.field) === "content").map((c) => c.value);
+
+// attributes are those of a budget or a rule, with their fields in the filter language.
+export const attributes = { user: "user_id", session: "session_id", project: "project", key: "key_id", provider: "provider", model: "model" };
+
+// wordsOf says which calls a filter takes, in words. What has no words is shown as it is.
+function wordsOf(node, around) {
+  if (!node || node === "all") return "all calls";
+  if (node.operator) {
+    const text = `${wordsOf(node.left, node.operator)} ${node.operator} ${wordsOf(node.right, node.operator)}`;
+    return around && around !== node.operator ? `(${text})` : text;
+  }
+  const [[field, operation]] = Object.entries(node.request_response_rmt || {}), [[key, inner]] = Object.entries(operation), map = /^(properties|scores)$/.test(field);
+  const name = map ? key : Object.keys(attributes).find((a) => attributes[a] === field) || field;
+  const [operator, value] = map ? Object.entries(inner)[0] : [key, inner];
+  return `${name} ${operators[kindOf(field)]?.[operator] || { ...operators.text, like: "is like" }[operator] || operator} ${value === "" ? "(none)" : value}`;
+}
+
+// sayOf is wordsOf for a filter of any shape.
+export function sayOf(filter) {
+  try {
+    return wordsOf(filter);
+  } catch {
+    return JSON.stringify(filter);
+  }
+}
+

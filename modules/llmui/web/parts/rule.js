@@ -1,9 +1,8 @@
 // The form of an alert rule: a new one about the calls of a view, or one that is changed.
 import { html, useState } from "../html.js";
-import { filter } from "../filter.js";
+import { filter, sayOf } from "../filter.js";
 import { post, useAnswer } from "../api.js";
 import { Dialog, useChange } from "./basics.js";
-import { sayOf } from "./calls.js";
 import { count, dollars, duration } from "../format.js";
 
 // totals are what a rule compares, with the unit of its threshold.

@@ -1,9 +1,9 @@
 // What fires, what has fired, and who is told? For keys of the scope admin.
 import { html, useState } from "../html.js";
+import { sayOf } from "../filter.js";
 import { useView } from "../state.js";
 import { post, remove, useAnswer } from "../api.js";
 import { Answer, Delete, Table, useChange, useCursor } from "../parts/basics.js";
-import { sayOf } from "../parts/calls.js";
 import { Rule, subjects } from "../parts/rule.js";
 import { count, moment, plural } from "../format.js";
 
@@ -35,7 +35,7 @@ function Deliveries({ f }) {
   const [change, failed] = useChange();
   const list = (open && state.data ? state.data.deliveries : f.deliveries) || [];
   const waiting = list.filter((d) => !d.delivered_at);
-  return html`<details onToggle=${(e) => show(e.target.open)}><summary>${waiting.length ? html`<span class="bad">▲ ${count(waiting.length)} not delivered</span>` : list.length ? plural(list.length, "message") : "messages"}</summary>
+  return html`<details onToggle=${(e) => show(e.target.open)}><summary>${waiting.length ? html`<span class="bad">▲ ${count(waiting.length)} not delivered</span>` : plural(list.length, "message")}</summary>
     <ul class="plain">${list.map((d) => html`<li>${d.state} to <b>${d.channel}</b>: ${d.delivered_at ? `delivered ${moment(d.delivered_at)}` : html`<span class="bad">${d.error || "waits"}</span>`}${d.attempts > 1 && `, ${plural(d.attempts, "attempt")}`}</li>`)}</ul>
     <button class="quiet" onClick=${() => change(post(`/v1/alerts/${encodeURIComponent(f.id)}/redeliver`, {}))}>Send again</button>${failed}</details>`;
 }
@@ -53,7 +53,7 @@ function Channels({ state }) {
     { title: "Channel", cell: (c) => html`<b dir="auto">${c.name}</b>` }, { title: "Kind", cell: (c) => c.kind },
     { title: "Test", wrap: true, cell: (c) => html`<button class="quiet" onClick=${() => test(c.name)}>Send a test</button> ${told[c.name]}` },
   ];
-  return html`<h2>Channels</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no channel yet. The Caddyfile names them in the block llm, because their addresses are secrets: channel ops slack {env.SLACK_WEBHOOK}">${(d) => html`<${Table} label="Channels" columns=${columns} rows=${d.items} keyOf=${(c) => c.name} />`}<//>`;
+  return html`<h2>Channels</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none=${html`There is no channel yet. The Caddyfile names them in the block llm, because their addresses are secrets: <code>channel ops slack {env.SLACK_URL}</code>`}>${(d) => html`<${Table} label="Channels" columns=${columns} rows=${d.items} keyOf=${(c) => c.name} />`}<//>`;
 }
 
 function Rules() {
@@ -65,7 +65,7 @@ function Rules() {
     { title: "Calls", mid: true, cell: (r) => html`<span dir="auto">${sayOf(r.filter)}</span>` },
     { title: "Whose", mid: true, cell: (r) => subjects[r.per || ""] || "each " + r.per },
     { title: "Tells", cell: (r) => r.to.join(", ") },
-    { title: "Change", cell: (r) => (r.id ? html`<button class="quiet" onClick=${() => edit(r)}>Edit</button><${Delete} onSure=${() => change(remove("/v1/alerts/rules/" + encodeURIComponent(r.name)))} />` : html`<span class="quiet" title="A rule of the Caddyfile is changed there">in the Caddyfile</span>`) },
+    { title: "Change", cell: (r) => (r.id ? html`<button class="quiet" onClick=${() => edit(r)}>Edit</button><${Delete} onSure=${() => change(remove("/v1/alerts/rules/" + encodeURIComponent(r.name)))} />` : html`<span class="quiet">in the Caddyfile</span>`) },
   ];
   return html`<div class="bar-row"><h2>Rules</h2><span class="spring"></span><button class="primary" onClick=${() => edit({})}>Create a rule</button></div>${failed}
     ${edited && html`<${Rule} r=${edited.name && edited} v=${{ f: [] }} onClose=${() => edit()} />`}

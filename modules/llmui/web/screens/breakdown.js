@@ -35,9 +35,10 @@ export function Errors() {
     <${Table} label="Errors" columns=${errors} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />${pager(state.next)}`}<//>`;
 }
 
+// seen is the minute at which the part of the time begins that has the first or last call.
 const seen = (g, find) => {
   const point = g.points[find]((p) => p.requests > 0);
-  return point ? moment(point.range_start) : "—";
+  return point ? html`<span title=${`between ${moment(point.range_start)} and ${moment(point.range_end)}`}>${moment(point.range_start).slice(0, -3)}</span>` : "—";
 };
 
 const errors = [

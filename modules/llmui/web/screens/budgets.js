@@ -1,8 +1,9 @@
 // What may calls cost, who is near it, and where does it lead? For keys of the scope admin.
-import { html, useState } from "../html.js";
+import { html, useMemo, useState } from "../html.js";
+import { attributes, sayOf } from "../filter.js";
+import { elsewhere, go, useView } from "../state.js";
 import { post, remove, useAnswer } from "../api.js";
-import { Answer, Bar, Delete, Dialog, Table, useChange, Warnings } from "../parts/basics.js";
-import { attributes, sayOf } from "../parts/calls.js";
+import { Answer, Bar, Delete, Dialog, Table, To, useChange, Warnings } from "../parts/basics.js";
 import { Export } from "../parts/csv.js";
 import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
 
@@ -29,9 +30,12 @@ function Used({ b, share }) {
   return html`<${Bar} share=${share} tone=${refused ? "bad" : warned ? "warn" : ""} /> <span class=${refused ? "bad" : warned ? "warn" : ""}>${refused ? "▲ " : warned ? "△ " : ""}${percent(share)}</span>`;
 }
 
+// about says which calls a budget counts, and what it would have refused if it only observes.
+const about = (b) => sayOf(b.filter) + (b.observe ? `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}` : "");
+
 const columns = (edit, change) => [
-  { title: "Budget", cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet">${sayOf(b.filter)}${b.observe && `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}`}</span>` },
-  { title: "Whose", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
+  { title: "Budget", text: true, cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet" title=${about(b)}>${about(b)}</span>` },
+  { title: "Whose", mid: true, cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
   { title: "Used", cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
   { title: "Spent", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
   { title: "Reserved", number: true, vast: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
@@ -39,19 +43,25 @@ const columns = (edit, change) => [
   { title: "Remaining", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
   { title: "Forecast", number: true, semi: true, cell: ({ b, a }) => (passed(b) > 0 ? html`<span class=${a.spent / passed(b) > b.limit ? "bad" : ""} title="spent by the end of the window, at the pace so far">${amountOf(b)(a.spent / passed(b))}</span>` : "—") },
   { title: "Resets", wide: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
-  { title: "Change", mid: true, cell: ({ b }) => (b.id ? html`<button class="quiet" onClick=${() => edit(b)}>Edit</button><${Delete} onSure=${() => change(remove("/v1/budgets/" + encodeURIComponent(b.name)))} />` : html`<span class="quiet" title="A budget of the Caddyfile is changed there">in the Caddyfile</span>`) },
+  { title: "Change", mid: true, cell: ({ b }) => (b.id ? html`<button class="quiet" onClick=${() => edit(b)}>Edit</button><${To} change=${{ ...elsewhere, v: "audit", find: b.id }}>Audit<//><${Delete} onSure=${() => change(remove("/v1/budgets/" + encodeURIComponent(b.name)))} />` : html`<span class="quiet">in the Caddyfile</span>`) },
 ];
 
 // Budgets shows what budgets count and where that leads, and creates, changes and deletes them.
 export function Budgets() {
-  const state = useAnswer("/v1/budgets?limit=200");
+  const { find } = useView(), state = useAnswer("/v1/budgets?limit=200");
   const [edited, edit] = useState(); // a budget, {} for a new one
   const [change, failed] = useChange();
   const [changed, done] = useState();
-  const rows = state.data && rowsOf(state.data.items), close = rows?.filter(({ b, share }) => share >= warns(b)).length, shown = columns(edit, change);
-  return html`<div class="bar-row">${rows && html`<span class="quiet">${plural(state.data.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}</span>`}<span class="spring"></span>${rows && html`<${Export} name="budgets" columns=${shown} rows=${rows} />`}<button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}<${Warnings} of=${changed} />
+  const all = useMemo(() => state.data && rowsOf(state.data.items), [state.data]), close = all?.filter(({ b, share }) => share >= warns(b)).length;
+  const rows = useMemo(() => {
+    const words = find.toLowerCase().split(/\s+/);
+    return all?.filter(({ b, a }) => words.every((w) => [b.name, about(b), a.value].join(" ").toLowerCase().includes(w)));
+  }, [all, find]);
+  const shown = useMemo(() => columns(edit, change), []);
+  return html`<div class="requests"><div class="bar-row"><input type="search" aria-label="Find budgets" placeholder="name, project, user…" value=${find} onInput=${(e) => go({ find: e.target.value }, true)} />
+      ${rows && html`<span class="quiet" role="status">${plural(state.data.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}</span>`}<span class="spring"></span>${rows && html`<${Export} name="budgets" columns=${shown} rows=${rows} />`}<button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}<${Warnings} of=${changed} />
     ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Form} b=${edited} close=${close} onDone=${done} />`}<//>`}
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${() => html`<${Table} label="Budgets" columns=${shown} rows=${rows} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")} />`}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${() => html`<div class="results"><${Table} label="Budgets" columns=${shown} rows=${rows} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")} onSight=${() => {}} /></div>`}<//></div>`;
 }
 
 const choice = (all, chosen) => Object.entries(all).map(([value, text]) => html`<option value=${value} selected=${value === chosen}>${text}</option>`);

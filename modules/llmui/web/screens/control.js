@@ -1,5 +1,5 @@
 // Who may call, and who changed that? For keys of the scope admin.
-import { html } from "../html.js";
+import { html, useMemo } from "../html.js";
 import { elsewhere, go, useView } from "../state.js";
 import { itemsOf, post, remove, useAll, useAnswer, useCosts } from "../api.js";
 import { Answer, Delete, Table, To, useChange, useCursor } from "../parts/basics.js";
@@ -41,7 +41,7 @@ function Owners() {
     { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") },
     { title: "Cost", dollars: (p) => costs && p.ids.reduce((sum, id) => sum + (costs.get(id)?.cost || 0), 0) },
   ];
-  return html`<${Answer} state=${state} empty=${(d) => !d.length} none="Nobody owns a key.">${(d) => html`<div class="bar-row"><p class="quiet">The costs are those of the chosen time.</p><span class="spring"></span><${Export} name="people" columns=${columns} rows=${peopleOf(d)} /></div>
+  return html`<${Answer} state=${state} empty=${(d) => !d.length} none="Nobody owns a key.">${(d) => html`<div class="bar-row"><span class="spring"></span><${Export} name="people" columns=${columns} rows=${peopleOf(d)} /></div>
     <${Table} label="People" columns=${columns} rows=${peopleOf(d)} keyOf=${(p) => p.name} />`}<//>`;
 }
 
@@ -63,14 +63,17 @@ export function Audit() {
   const v = useView();
   const [{ limit, after = "" }, pager] = useCursor(v, v.find, v.show), question = `/v1/audit?key=${encodeURIComponent(v.find)}&reads=${v.show === "reads"}`;
   const state = useAnswer(`${question}&limit=${limit}&before=${after}`);
+  const keys = useAll("/v1/keys").data, members = useAll("/v1/organization/users").data;
+  const events = useMemo(() => eventsBy(new Map([...(keys || []), ...(members || [])].map((o) => [o.id, o.email || o.name]))), [keys, members]);
   return html`<div class="bar-row"><select aria-label="Events" value=${v.show} onChange=${(e) => go({ show: e.target.value })}><option value="">Changes</option><option value="reads">Reads of content</option></select><label class="choose">Object <input value=${v.find} placeholder="id of a key, a call…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label><span class="spring"></span><${Export} name="audit" columns=${events} pages=${() => itemsOf(question, "before")} /></div>
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing yet.">${(d) => html`<${Table} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }
 
-const events = [
+// eventsBy are the columns of events. names are those of keys and people, by their ids.
+const eventsBy = (names) => [
   { title: "Time", cell: (e) => moment(e.at) }, { title: "What", cell: (e) => e.action },
   { title: "Object", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(({ name, email, rule, path }) => name || email || rule || (path && e.object === "requests" ? path : ""))(e.after || e.before) || e.object}<//>` },
-  { title: "By", mid: true, cell: (e) => html`<code title=${e.actor.key}>${e.actor.key}</code>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
+  { title: "By", mid: true, cell: (e) => html`<span dir="auto" title=${e.actor.key}>${names.get(e.actor.key) || e.actor.key}</span>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
   { title: "Before and after", mid: true, wrap: true, cell: ({ before, after }) => {
     const changed = Object.keys({ ...before, ...after }).filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
     return html`<details><summary>${before && after ? changed.join(", ") : plural(changed.length, "field")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;

@@ -1,7 +1,7 @@
 // Which keys are there, whose are they, what may they call, what do they cost? For keys of the
 // scope admin.
 import { html, useMemo, useState } from "../html.js";
-import { filter } from "../filter.js";
+import { attributes, filter } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
 import { Answer, Bar, Copy, Delete, Dialog, Later, Table, Tile, To, sorting, Warnings, useChange } from "../parts/basics.js";
@@ -17,16 +17,26 @@ export const list = (text) => text.split(/[,\s]+/).filter(Boolean);
 // stateOf is whether a key works.
 export const stateOf = (k) => (k.disabled ? "disabled" : k.expires_at && Date.parse(k.expires_at) < Date.now() ? "expired" : "active");
 
-// budgetOf is the account of a budget that is nearest to its limit, of those that count the calls of
-// the key alone, or of its project.
-function budgetOf(k, budgets) {
-  const found = budgets.flatMap((b) => {
+// nearer orders accounts: those first that are nearer to their limit, and have less left.
+const nearer = (x, y) => y.share - x.share || x.a.remaining - y.a.remaining;
+
+// placed are the accounts of budgets by what they count alone, a key, a project or a user: the
+// account that is nearest to its limit. A budget of one that has counted nothing has all of its limit.
+function placed(budgets) {
+  const found = new Map();
+  for (const b of budgets) {
     const [[field, operation]] = Object.entries(b.filter?.request_response_rmt || { "": {} });
-    const counts = (field === "key_id" && operation.equals === k.id) || (field === "project" && k.project && operation.equals === k.project);
-    return b.accounts.filter((a) => (b.per === "key" && a.value === k.id) || (b.per === "project" && k.project && a.value === k.project) || (!b.per && counts)).map((a) => ({ b, a, share: (a.spent + a.reserved) / b.limit || 0 }));
-  });
-  return found.sort((x, y) => y.share - x.share)[0];
+    const of = Object.keys(attributes).find((name) => attributes[name] === field);
+    for (const a of b.accounts.length || b.per ? b.accounts : [{ spent: 0, reserved: 0, remaining: b.limit }]) {
+      const at = b.per ? b.per + a.value : "equals" in operation && of + operation.equals;
+      found.set(at, [{ b, a, share: (a.spent + a.reserved) / b.limit || 0 }, ...(found.get(at) || [])].sort(nearer).slice(0, 1));
+    }
+  }
+  return found;
 }
+
+// budgetOf is the account that is nearest to its limit of those of the key, its project and its user.
+const budgetOf = (k, found) => ["key" + k.id, k.project && "project" + k.project, k.user && "user" + k.user].flatMap((at) => found.get(at) || []).sort(nearer)[0];
 
 const left = (f) => f && (f.b.quantity === "usd" ? dollars(f.a.remaining) : count(f.a.remaining));
 
@@ -47,7 +57,7 @@ const columns = {
 // Keys lists all keys; those that are chosen are disabled or deleted together.
 export function Keys() {
   const v = useView();
-  const keys = useAll("/v1/keys"), budgets = useAll("/v1/budgets");
+  const keys = useAll("/v1/keys"), budgets = useAnswer("/v1/budgets?limit=200");
   const costs = useCosts(v, "key_id");
   const [chosen, choose] = useState(new Set());
   const [creating, create] = useState(false);
@@ -57,7 +67,8 @@ export function Keys() {
   const { key, descending } = sorting(v.sort || "name");
   const rows = useMemo(() => {
     const words = v.find.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = (keys.data || []).map((k) => ({ ...k, cost: costs && (costs.get(k.id)?.cost ?? 0), budget: budgetOf(k, budgets.data || []) }))
+    const accounts = placed(budgets.data?.items || []);
+    const found = (keys.data || []).map((k) => ({ ...k, cost: costs && (costs.get(k.id)?.cost ?? 0), budget: budgetOf(k, accounts) }))
       .filter((k) => words.every((w) => [k.name, k.id, k.owner, k.project, k.user, stateOf(k), ...(k.models || []), ...k.scopes].some((text) => text?.toLowerCase().includes(w))));
     const by = (columns[key] || columns.name).by;
     return found.sort((a, b) => (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : 0) * (descending ? -1 : 1));

@@ -62,7 +62,7 @@ function Figures({ d, v, before: b }) {
       <${Tile} label="Cached input" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} share growth="good" detail=${repeated(t)} to=${{ ...elsewhere, v: "models" }} />
       <${Month} v=${v} />
     </div>
-    <p class="quiet compare">${v.from === "today" && !v.to && "Beside yesterday until this time. "}<${To} change=${{ ...elsewhere, v: "compare", by: "period" }}>Compare with the period before<//></p>
+    <p class="quiet compare">${v.from === "today" && !v.to && "Beside yesterday until this time. "}${v.from !== "all" && html`<${To} change=${{ ...elsewhere, v: "compare", by: "period" }}>Compare with the period before<//>`}</p>
     <div class="charts">
       <${Chart} title="Requests" times=${times} format=${compact} stacked series=${series.requests} colours=${["c1", "error"]} />
       <${ByGroup} d=${d} title="Cost by model" format=${dollars} value=${(p) => p.cost} />
@@ -86,7 +86,7 @@ function Month({ v }) {
   const at = before.findIndex((p) => p.requests > 0), used = at < 0 ? [] : before.slice(at), days = used.length;
   const left = Math.round(((end - now) / day) * 10) / 10, spent = month.data.totals.cost, mean = used.reduce((sum, p) => sum + (p.cost || 0), 0) / days;
   const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
-  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} by its end</span>` : "no day to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
+  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} in all</span>` : "no day to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
 
 // Top is a short table of groups, those that cost most first.

@@ -2,10 +2,9 @@
 // the scope admin.
 import { html, useEffect, useState } from "../html.js";
 import { useView } from "../state.js";
-import { filter } from "../filter.js";
+import { filter, sayOf } from "../filter.js";
 import { caller, post, remove, useAnswer } from "../api.js";
 import { Answer, Delete, Dialog, Table, useChange, useCursor } from "../parts/basics.js";
-import { sayOf } from "../parts/calls.js";
 import { bytes, count, moment, plural } from "../format.js";
 
 // parts are what can be erased of a call.

@@ -16,7 +16,7 @@ const filterOf = (alias, t) => and([is("request_model", alias), ...(t ? [is("acc
 
 export function Routes() {
   const state = useAnswer("/v1/routes");
-  return html`<${Answer} state=${state} empty=${(d) => !d.length} none="There is no alias yet. The Caddyfile names them in the block llm: alias fast openai/gpt-5-mini">${(d) => d.map((alias) => html`<${Alias} key=${alias.alias} alias=${alias} />`)}<//>`;
+  return html`<${Answer} state=${state} empty=${(d) => !d.length} none=${html`There is no alias yet. The Caddyfile names them in the block llm: <code>alias fast openai/gpt-5-mini</code>`}>${(d) => d.map((alias) => html`<${Alias} key=${alias.alias} alias=${alias} />`)}<//>`;
 }
 
 // useTotals asks what the calls of each target add up to.

@@ -17,7 +17,7 @@ const columns = (groups) => [
   { title: "Tokens a request", key: "average_tokens_per_request", number: true, wide: true, cell: (u) => compact(u.average_tokens_per_request) },
   { title: "Active days", key: "active_for", number: true, wide: true, cell: (u) => count(u.active_for) },
   { title: "First in this time", key: "first_active", number: true, vast: true, cell: (u) => moment(u.first_active) },
-  { title: "Last", key: "last_active", number: true, mid: true, cell: (u) => moment(u.last_active) },
+  { title: "Last call", key: "last_active", number: true, mid: true, cell: (u) => moment(u.last_active) },
   { title: "Over time", wide: true, cell: (u) => groups.has(u.user_id) && html`<${Spark} values=${groups.get(u.user_id).points.map((p) => p.cost)} />` },
   { title: "Compare", unseen: true, mid: true, cell: (u) => html`<${Mark} id=${u.user_id} by="user_id" />` },
 ];
