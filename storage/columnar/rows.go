@@ -243,8 +243,8 @@ func (s *scan) begin() {
 	}
 }
 
-// manyGroups are so many groups that a part takes two megabytes.
-const manyGroups = 16 << 10
+// manyGroups are so many groups that a part takes four megabytes.
+const manyGroups = 32 << 10
 
 // finishLarge finishes a part that has many groups, or wants no more: others are finished with the
 // last file of the scan, since to merge parts takes time.
