@@ -1,6 +1,7 @@
 package llmcontrol
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -20,10 +21,10 @@ const maxReason = 500
 // recordFilter reads a filter of records. The key must have the scope query if the filter is
 // about content, because what it matches tells of that.
 func (c *call) recordFilter(text json.RawMessage) (storage.Filter, error) {
-	if text == nil {
+	filter, err := storage.ParseFilter(text, storage.RequestResponse)
+	if err == nil && takesAll(filter) && !bytes.Contains(text, []byte(`"all"`)) { // null, {}: a value that is missing
 		return nil, bad(`filter: the filter of the records is expected, or "all"`)
 	}
-	filter, err := storage.ParseFilter(text, storage.RequestResponse)
 	if err == nil {
 		err = storage.CheckFilterWork(filter)
 	}
@@ -34,6 +35,18 @@ func (c *call) recordFilter(text json.RawMessage) (storage.Filter, error) {
 		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
 	}
 	return alsoMasked(filter, c.app.Maskers().Of(c.org.Name, mask.Content{})), nil
+}
+
+// takesAll reports whether a filter takes all records.
+func takesAll(f storage.Filter) bool {
+	switch f := f.(type) {
+	case storage.All:
+		return true
+	case *storage.Branch:
+		left, right := takesAll(f.Left), takesAll(f.Right)
+		return f.Or && (left || right) || left && right
+	}
+	return false
 }
 
 // alsoMasked returns a filter that takes a name for the label, too, that stands for it where names

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -61,18 +60,9 @@ func createRepricing(c *call) (any, error) {
 	if err := c.decode(&asked); err != nil {
 		return nil, err
 	}
-	if asked.Filter == nil {
-		return nil, bad(`filter: the filter of the records is expected, or "all"`)
-	}
-	filter, err := storage.ParseFilter(asked.Filter, storage.RequestResponse)
-	if err == nil {
-		err = storage.CheckFilterWork(filter)
-	}
+	filter, err := c.recordFilter(asked.Filter)
 	if err != nil {
-		return nil, bad("%v", err)
-	}
-	if storage.ContentParts(filter) != 0 && !c.key.Allows(access.ScopeQuery) {
-		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
+		return nil, err
 	}
 	j, err := c.store.Journal()
 	if err != nil {

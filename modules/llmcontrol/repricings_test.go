@@ -75,7 +75,7 @@ func TestRepricing(t *testing.T) {
 			t.Errorf("%q: %d %s", key, status, got.Raw)
 		}
 	}
-	for _, body := range []string{``, `{}`, `{"filter":"some"}`, `{"filter":"all","more":1}`} {
+	for _, body := range []string{``, `{}`, `{"filter":{}}`, `{"filter":null}`, `{"filter":"some"}`, `{"filter":"all","more":1}`} {
 		if status, got := s.as(admin, "POST", "/v1/repricings", body); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", body, status, got.Raw)
 		}

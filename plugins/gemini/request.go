@@ -69,6 +69,10 @@ func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request
 	return r, nil
 }
 
+// maxStops is how many stop sequences a request may have
+// (https://ai.google.dev/api/generate-content#generationconfig).
+const maxStops = 5
+
 func (r *request) setSampling() error {
 	p, g := r.request, &r.GenerationConfig
 	if !r.model.Temperature && p.Temperature != nil && *p.Temperature != 1 {
@@ -80,7 +84,9 @@ func (r *request) setSampling() error {
 	g.Temperature, g.TopP = p.Temperature, p.TopP
 	g.PresencePenalty, g.FrequencyPenalty = p.PresencePenalty, p.FrequencyPenalty
 	g.TopK, g.Seed = p.Field("top_k"), p.Field("seed")
-	g.StopSequences = p.Stop()
+	if g.StopSequences = p.Stop(); len(g.StopSequences) > maxStops {
+		return plugins.Unsupported("stop", "The provider takes at most %d stop sequences.", maxStops)
+	}
 	g.Logprobs = p.TopLogprobs.N
 	g.ResponseLogprobs = g.Logprobs > 0 || slices.Contains(p.Include, "message.output_text.logprobs")
 	return nil

@@ -194,6 +194,7 @@ var fragments = map[plugins.Dialect][]string{
 		`{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"reasoning","id":"rs_1","summary":[]},{"type":"function_call","call_id":"c2","name":"g","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"1"},{"type":"function_call_output","call_id":"c2","output":"2"}`,
 		`{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"role":"user","content":"stop"}`,
 		`{"type":"custom_tool_call","call_id":"c1","name":"p","input":""},{"type":"custom_tool_call_output","call_id":"c1","output":[{"type":"input_text","text":"ok"}]}`,
+		`{"type":"agent_message","author":"/root/sub","recipient":"/root","content":[{"type":"input_text","text":"done"}]}`, `{"type":"agent_message","author":"/root/sub","recipient":"/root","content":[{"type":"encrypted_content","encrypted_content":"gAAA"}]}`,
 		`{"type":"function_call_output","call_id":"gone","output":"1"}`, `{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`,
 	},
 }
@@ -219,6 +220,8 @@ func conversations(d plugins.Dialect) (bodies []string) {
 	for _, s := range alternatives {
 		bodies = append(bodies, fmt.Sprintf(twice, s))
 	}
+	stop := map[plugins.Dialect]string{plugins.Chat: "stop", plugins.Messages: "stop_sequences", plugins.Responses: "stop"}[d]
+	bodies = append(bodies, strings.Replace(fmt.Sprintf(form, `{"role":"user","content":"hi"}`), `{`, `{"`+stop+`":["a","b","c","d","e","f"],`, 1))
 	const hi, more = `{"role":"user","content":"hi"}`, `{"role":"user","content":"go on"}`
 	for _, fragment := range fragments[d] {
 		for _, messages := range []string{fragment, fragment + "," + more, hi + "," + fragment, hi + "," + fragment + "," + more} {

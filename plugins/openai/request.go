@@ -37,6 +37,9 @@ func withInput(p *translate.Request) ([]byte, error) {
 		if item == nil {
 			continue
 		}
+		if m, ok := item.(*translate.Message); ok && v.Get("type").Str == "agent_message" { // which OpenAI alone takes
+			raw = `{"role":"user","content":` + string(plugins.AppendString(nil, m.Content[0].Text)) + "}"
+		}
 		if p.Names != nil {
 			raw = withFailure(withBreakpoints(raw, item), item)
 		}

@@ -527,6 +527,9 @@ func (Strict) generateContent(v gjson.Result) error {
 	if err := toolRoots(v.Get("tools.#.functionDeclarations|@flatten"), "name", "parameters", false); err != nil {
 		return err
 	}
+	if len(v.Get("generationConfig.stopSequences").Array()) > 5 {
+		return errors.New("generationConfig.stopSequences: at most 5 are allowed")
+	}
 	contents := v.Get("contents").Array()
 	if len(contents) == 0 {
 		return errors.New("* GenerateContentRequest.contents: contents is not specified")

@@ -41,7 +41,7 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 		return invalidType(param, []jsonType{anObject}, v)
 	}
 	kind := v.Get("type").Str
-	if kind == "message" || kind == "" || kind == "reasoning" {
+	if kind == "message" || kind == "" || kind == "reasoning" || kind == "agent_message" {
 		if err := c.addResults(); err != nil {
 			return err
 		}
@@ -54,6 +54,8 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 		}
 		c.addMessage(m)
 		return nil
+	case "agent_message":
+		return parseAgentMessage(c, i, param, v)
 	case "function_call":
 		return parseCall(c, &ToolCall{Index: i}, param, "arguments", v)
 	case "custom_tool_call":
@@ -130,6 +132,19 @@ func parseMessage(i int, param string, v gjson.Result) (*Message, error) {
 	var err error
 	m.Content, err = parseContent(param+".content", content)
 	return m, err
+}
+
+// parseAgentMessage reads what another agent of the client has said, as Codex sends it
+// (https://github.com/sgl-project/sglang/pull/35216). Models without such items read it from the
+// user, in tags. What is encrypted is for OpenAI alone.
+func parseAgentMessage(c *conversation, i int, param string, v gjson.Result) error {
+	said := strings.Join(texts(v.Get("content")), "\n\n")
+	if said == "" {
+		return plugins.Unsupported(param+".content", "A message of an agent without a text that can be read cannot be used here.")
+	}
+	text := "<agent_message from=\"" + v.Get("author").Str + "\">\n" + said + "\n</agent_message>"
+	c.addMessage(&Message{Index: i, Role: RoleUser, Content: []Part{{Param: param, Type: PartText, Text: text}}})
+	return nil
 }
 
 // parseCall reads a call. Its arguments are at key.
