@@ -2,6 +2,7 @@ package llmcommand
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -34,6 +36,8 @@ type api struct {
 	breakAfter int
 	// body is the request body of every record.
 	body string
+	// prices are those of the server, nil for the built-in ones.
+	prices *catalog.Catalog
 }
 
 func (a *api) add(records ...*storage.Record) { a.records = append(a.records, records...) }
@@ -41,6 +45,10 @@ func (a *api) add(records ...*storage.Record) { a.records = append(a.records, re
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if r.Method == http.MethodGet && r.URL.Path == "/v1/catalog" {
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": cmp.Or(a.prices, catalog.Default()), "error": nil})
+		return
+	}
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/request/query-clickhouse" {
 		http.NotFound(w, r)
 		return

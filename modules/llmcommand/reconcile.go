@@ -45,7 +45,6 @@ func reconcileCommand(cmd *cobra.Command) {
 	f.StringSlice("key", nil, "The provider's id of a key or project that calls through Weir use, and the account that has it, as in key_123=eu")
 	f.StringToString("model", nil, "The model of a name on the bill of a cloud, as in 'Claude4Sonnet=anthropic.claude-sonnet-4'")
 	f.String("provider-url", "", "Address of the provider's API (default: the provider's own)")
-	f.String("catalog", "", "The catalogue file of the Caddyfile, if it has one")
 	f.String("admin", "", "Address of Caddy's admin endpoint, which knows what was lost (default: losses are not known)")
 	f.StringP("format", "o", formatTable, "Format: "+strings.Join(adminFormats, ", "))
 	cmd.Args = cobra.MinimumNArgs(1)
@@ -76,12 +75,6 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	if options.Losses, err = reconcileLosses(cmd); err != nil {
 		return err
 	}
-	prices := catalog.Default()
-	if path, _ := cmd.Flags().GetString("catalog"); path != "" {
-		if prices, err = prices.With(path); err != nil {
-			return err
-		}
-	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
 
@@ -89,8 +82,16 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	c, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	prices, err := readPrices(ctx, c)
+	if err != nil {
+		return err
+	}
 	records := reconcile.NewRecords(prices, bill, options.ByAccount())
-	if err := readCalls(ctx, cmd, bill.Providers, window, records); err != nil {
+	if err := readCalls(ctx, c, bill.Providers, window, records); err != nil {
 		return err
 	}
 	report, err := reconcile.Compare(bill, records, options)
@@ -174,18 +175,27 @@ func readBill(ctx context.Context, cmd *cobra.Command, source reconcile.Source, 
 	return source.Read(ctx, window)
 }
 
-// readCalls adds the calls of a window, and of some days around it.
-func readCalls(ctx context.Context, cmd *cobra.Command, providers []string, window reconcile.Window, records *reconcile.Records) error {
-	c, err := newClient(cmd)
+// readPrices reads the catalogue by which the server prices calls.
+func readPrices(ctx context.Context, c *client) (*catalog.Catalog, error) {
+	data, err := c.ask(ctx, http.MethodGet, "/v1/catalog", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	prices, err := catalog.Parse([]byte(data.Raw))
+	if err != nil {
+		return nil, fmt.Errorf("the catalogue of %s: %w", c.address, err)
+	}
+	return prices, nil
+}
+
+// readCalls adds the calls of a window, and of some days around it.
+func readCalls(ctx context.Context, c *client, providers []string, window reconcile.Window, records *reconcile.Records) error {
 	padded := window.Padded()
 	filter, err := question.ParseFilter(bills.Calls(providers, padded), time.Now())
 	if err != nil {
 		return err
 	}
-	p := progress{w: cmd.ErrOrStderr()}
+	p := progress{w: c.stderr}
 	cursor := newCursor(c, filter, byStart, 0)
 	cursor.metrics = true
 	err = cursor.read(ctx, storage.Millis(padded.From.Time()), func(record gjson.Result) error {

@@ -25,6 +25,12 @@ const adminKey = "sk-admin-not-for-logs"
 // openAIBill plays OpenAI's usage and costs of one day, with a number of input tokens.
 func openAIBill(t *testing.T, input int64, dollars string) (address string) {
 	t.Helper()
+	return openAIBillOf(t, "gpt-4o-mini-2024-07-18", input, dollars)
+}
+
+// openAIBillOf is openAIBill of another model.
+func openAIBillOf(t *testing.T, model string, input int64, dollars string) (address string) {
+	t.Helper()
 	start := time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC).Unix()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+adminKey {
@@ -35,9 +41,9 @@ func openAIBill(t *testing.T, input int64, dollars string) (address string) {
 		results := ""
 		switch r.URL.Path {
 		case "/v1/organization/usage/completions":
-			results = fmt.Sprintf(`{"model": "gpt-4o-mini-2024-07-18", "input_tokens": %d, "output_tokens": 100, "num_model_requests": 1, "api_key_id": "key_a", "batch": false, "service_tier": "default"}`, input)
+			results = fmt.Sprintf(`{"model": %q, "input_tokens": %d, "output_tokens": 100, "num_model_requests": 1, "api_key_id": "key_a", "batch": false, "service_tier": "default"}`, model, input)
 		case "/v1/organization/costs":
-			results = fmt.Sprintf(`{"amount": {"value": %s, "currency": "usd"}, "line_item": "gpt-4o-mini-2024-07-18, input"}`, dollars)
+			results = fmt.Sprintf(`{"amount": {"value": %s, "currency": "usd"}, "line_item": "%s, input"}`, dollars, model)
 		}
 		fmt.Fprintf(w, `{"object": "page", "data": [{"object": "bucket", "start_time": %d, "results": [%s]}], "has_more": false, "next_page": null}`, start, results)
 	}))
@@ -105,6 +111,34 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// Differences are priced by the prices of the server that recorded the calls.
+func TestReconcileByTheServersPrices(t *testing.T) {
+	t.Setenv("OPENAI_ADMIN_KEY", adminKey)
+	path := filepath.Join(t.TempDir(), "prices.json")
+	if err := os.WriteFile(path, []byte(`{"providers": [{"id": "openai", "models": [{"id": "acme-1", "prices": [{"input": "2", "output": "10"}]}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	prices, err := catalog.Default().With(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := oneCall()
+	server.prices = prices
+	call := server.records[0]
+	call.Model, call.ResponseModel = "acme-1", "acme-1"
+	call.Cost = prices.Cost("openai", "acme-1", call.Usage, catalog.Conditions{At: call.CreatedAt.Time()})
+	var out bytes.Buffer
+	_, err = run(t.Context(), reconcileCommand, &out, "openai", "--month", "2026-10", "--address", server.serve(t),
+		"--provider-url", openAIBillOf(t, "acme-1", 3000, "0.007"), "--format", "json")
+	if err == nil {
+		t.Fatal("a bill with other tokens agrees")
+	}
+	report := gjson.Parse(out.String())
+	if d := report.Get("differences.0"); d.Get("reason").Str != "outside" || d.Get("cost").Num != 0.004 || report.Get("differences.#").Int() != 1 {
+		t.Errorf("the differences are %s", report.Get("differences"))
+	}
+}
+
 func TestReconcileRefuses(t *testing.T) {
 	t.Setenv("OPENAI_ADMIN_KEY", "sk-wrong")
 	file := filepath.Join(t.TempDir(), "key")
@@ -126,7 +160,6 @@ func TestReconcileRefuses(t *testing.T) {
 		"--admin-key":                       {"openai", "--admin-key", "{env.NO_SUCH_VARIABLE}"},
 		"expected one of table, json, not ": {"openai", "--format", "csv"},
 		"requires at least 1 arg(s)":        {},
-		"no such file or directory":         {"openai", "--catalog", "/nowhere"},
 		"connect: connection refused":       {"openai", "--provider-url", "http://127.0.0.1:1"},
 	} {
 		args = append([]string{"--address", address, "--provider-url", bill}, args...)

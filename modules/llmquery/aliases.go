@@ -52,6 +52,9 @@ func listAliases(c *call) error {
 	return c.answer(apierror.Envelope{Data: list})
 }
 
+// getCatalog answers the catalogue in force.
+func getCatalog(c *call) error { return c.answer(apierror.Envelope{Data: c.app.Catalog()}) }
+
 func targetOf(p *routing.Place) aliasTarget {
 	t := aliasTarget{Description: p.Describe(), Weight: p.Choice.EffectiveWeight(), Set: p.Choice.Set, Limit: p.Choice.Limit}
 	if p.Choice.When != "" {

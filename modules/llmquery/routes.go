@@ -153,6 +153,13 @@ var endpoints = map[string]map[string]endpoint{
 			answer: data(list("Route")),
 		}},
 	},
+	"/v1/catalog": {
+		http.MethodGet: {access.ScopeMetrics, getCatalog, nil, about{
+			id: "getCatalog", tag: "dashboard", summary: "The models and prices by which calls are priced now",
+			text:   "A [catalogue file](https://github.com/weirhq/weir/blob/main/docs/catalog.md) with the built-in or published models, and those of the `catalog` of the Caddyfile over them. `price_version` of a record is its `version`, unless the prices have changed since.",
+			answer: data(openapi.Object{"type": "object"}),
+		}},
+	},
 	"/v1/whatif": {
 		http.MethodPost: {access.ScopeMetrics, tryPolicy, aTrial, about{
 			id: "tryPolicy", tag: "dashboard", summary: "What recorded calls would have cost under another policy",

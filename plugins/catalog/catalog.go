@@ -11,9 +11,11 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,6 +106,31 @@ func (c *Catalog) Date() time.Time {
 	day, _, _ := strings.Cut(c.version, "+")
 	date, _ := time.Parse(time.DateOnly, day)
 	return date
+}
+
+// MarshalJSON writes the catalogue as Parse reads it. An alias that another model of the provider took
+// over is left out.
+func (c *Catalog) MarshalJSON() ([]byte, error) {
+	type encoded struct {
+		ID       string   `json:"id"`
+		Fallback []string `json:"fallback,omitempty"`
+		Models   []Model  `json:"models"`
+	}
+	providers := []encoded{}
+	for _, p := range c.order {
+		e := encoded{ID: p.id, Fallback: p.fallback, Models: []Model{}}
+		others := slices.DeleteFunc(slices.Clone(p.models), func(m *Model) bool { return m.Match != nil })
+		for _, m := range slices.Concat(p.ruled, others) { // rules are tried in the order of the data
+			own := *m
+			own.Aliases = slices.DeleteFunc(slices.Clone(m.Aliases), func(alias string) bool { return p.named[alias] != m })
+			e.Models = append(e.Models, own)
+		}
+		providers = append(providers, e)
+	}
+	return json.Marshal(struct {
+		Version   string    `json:"version"`
+		Providers []encoded `json:"providers"`
+	}{c.version, providers})
 }
 
 // Serves reports whether the catalogue has a provider of that name.

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -340,5 +342,59 @@ func TestWithLeavesTheDefaultAsItIs(t *testing.T) {
 		if !reflect.DeepEqual(d.models, p.models) || !reflect.DeepEqual(d.named, p.named) || !reflect.DeepEqual(d.ruled, p.ruled) || !slices.Equal(d.fallback, p.fallback) {
 			t.Errorf("%s has changed", id)
 		}
+	}
+}
+
+// A catalogue that is written and read again finds the same models at the same prices by every name,
+// also where an operator's file has changed it.
+func TestMarshalledCatalogueIsTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "prices.json")
+	if err := os.WriteFile(path, []byte(`{"providers": [
+		{"id": "openai", "models": [
+			{"id": "own", "aliases": ["gpt-4o-mini-2024-07-18"], "match": {"starts_with": "gpt-4o"}, "prices": [{"tier": "batch", "hours": "16:30-00:30", "input": "1"}]},
+			{"id": "gpt-4o-mini", "prices": [{"input": "0.1", "output": "unknown"}]}
+		]},
+		{"id": "acme", "fallback": ["openai"], "models": []}
+	]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want, err := Default().With(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Version() != want.Version() {
+		t.Errorf("version %q, want %q", got.Version(), want.Version())
+	}
+	if again, err := json.Marshal(got); err != nil || !bytes.Equal(again, text) {
+		t.Errorf("written again, it differs: %v", err)
+	}
+	for _, p := range want.order {
+		q := got.providers[p.id]
+		if len(q.models) != len(p.models) || len(q.ruled) != len(p.ruled) || len(q.named) != len(p.named) || !slices.Equal(q.fallback, p.fallback) {
+			t.Errorf("%s differs", p.id)
+			continue
+		}
+		for name, m := range p.named {
+			n := q.named[name]
+			if n == nil || n.ID != m.ID || !slices.EqualFunc(n.Prices, m.Prices, func(a, b Price) bool { return a == b }) {
+				t.Errorf("%s %s is %+v, want %+v", p.id, name, n, m)
+			}
+		}
+		for i, m := range p.ruled {
+			if q.ruled[i].ID != m.ID {
+				t.Errorf("%s: rule %d is of %s, want %s", p.id, i, q.ruled[i].ID, m.ID)
+			}
+		}
+	}
+	if m, ok := got.Lookup("acme", "gpt-4o-mini-2024-07-18"); !ok || m.ID != "own" {
+		t.Errorf("the operator's alias finds %+v", m)
 	}
 }
