@@ -126,6 +126,7 @@ func TestTenant(t *testing.T) {
 		"delete /v1/view/{name}":         {{path: "/v1/view/secret", want: http.StatusNotFound}},
 		"get /openapi.json":              {{path: "/openapi.json"}},
 		"get /v1/routes":                 {{path: "/v1/routes"}},
+		"get /v1/catalog":                {{path: "/v1/catalog"}},
 	}
 	for _, a := range w.keptBy(t, "victim-key", canary) {
 		if a.want == 0 {
