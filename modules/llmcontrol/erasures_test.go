@@ -95,7 +95,8 @@ func TestErasuresOfPersons(t *testing.T) {
 	}
 }
 
-// A person whose name is masked is erased by the name, which is all that they know.
+// A person whose name is masked is erased by the name, which is all that they know. So are their
+// records priced again.
 func TestErasuresOfMaskedNames(t *testing.T) {
 	s := newSite(t, "mask email")
 	const admin = "acme-admin"
@@ -115,6 +116,9 @@ func TestErasuresOfMaskedNames(t *testing.T) {
 	} {
 		if got := preview(of(operation)); got != want {
 			t.Errorf("%s: %d records, not %d", operation, got, want)
+		}
+		if got := s.must(admin, "POST", "/v1/repricings", `{"filter":`+of(operation)+`,"dry_run":true}`).Get("records").Int(); got != want {
+			t.Errorf("%s: the prices of %d records, not of %d", operation, got, want)
 		}
 	}
 }

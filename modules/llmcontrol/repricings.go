@@ -53,14 +53,14 @@ type repricingDetails struct {
 // that would change. It ends with its client, or with the process: what was changed by then
 // stays, and the same request changes the rest. Budgets, credits and ledgers stay as they are.
 func createRepricing(c *call) (any, error) {
-	asked := struct {
+	request := struct {
 		Filter json.RawMessage `json:"filter"`
 		DryRun bool            `json:"dry_run"`
 	}{}
-	if err := c.decode(&asked); err != nil {
+	if err := c.decode(&request); err != nil {
 		return nil, err
 	}
-	filter, err := c.recordFilter(asked.Filter)
+	filter, err := c.recordFilter(request.Filter)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func createRepricing(c *call) (any, error) {
 		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the storage backend of this organisation cannot change the costs of records that other nodes wrote"}
 	}
 	preview, err := c.reprice(j, filter, false)
-	if err != nil || asked.DryRun || preview.Changed == 0 {
+	if err != nil || request.DryRun || preview.Changed == 0 {
 		return preview, err
 	}
 	id := uuid.New()
