@@ -249,6 +249,15 @@ func TestTheLowestScoresAreThoseOfAll(t *testing.T) {
 	p.until(`document.querySelector("[aria-label='Lowest by tone'] tbody td.number")?.innerText === "-2.00"`)
 	js[bool](p, `((order) => (order.value = "desc", order.dispatchEvent(new Event("change", {bubbles: true}))))(document.querySelector(".score .choose select"))`)
 	p.until(`document.querySelector("[aria-label='Highest by tone'] tbody td.number")?.innerText === "1.00"`)
+	// Of all time, which has no bounds of its own, the page asks once and not with each answer.
+	p.show("?v=scores&from=all")
+	p.until(`document.querySelector("[aria-label$=' by tone'] tbody td.number")`)
+	if asked := js[int](p, `new Promise((done) => {
+		const asked = () => performance.getEntriesByType("resource").filter((r) => r.name.includes("/scores/")).length, before = asked();
+		setTimeout(() => done(asked() - before), 500);
+	})`); asked > 1 {
+		t.Errorf("the page asks for the scores %d times in half a second", asked)
+	}
 }
 
 // A request is found by the id that its provider gave the answer, whenever that was, and

@@ -11,7 +11,7 @@ import { count, moment, offset, plural } from "../format.js";
 const increments = [[2 * 3600e3, "min", 60e3], [8 * 86400e3, "hour", 3600e3], [Infinity, "day", 86400e3]];
 const increment = ({ startTimeUnixMs: from, endTimeUnixMs: to }) => increments.find(([width]) => to - from <= width);
 // bounds are those of the view; all time is the last two years.
-const bounds = (v) => timeFilter(v) || { startTimeUnixMs: Date.now() - 730 * 86400e3, endTimeUnixMs: Date.now() };
+const bounds = (v) => timeFilter(v.from === "all" ? { from: "730d", to: "" } : v);
 const score = (n) => (n === null || n === undefined ? "—" : n.toFixed(2));
 
 export function Scores() {
