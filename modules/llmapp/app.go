@@ -123,7 +123,6 @@ type App struct {
 	prices   Prices
 	requests requestRules
 	metrics  *Metrics
-	claimed  claimed
 }
 
 // environment is what the app is loaded with.
@@ -132,6 +131,7 @@ type environment struct {
 	lines   *position.Lines
 	logger  *zap.Logger
 	bounded *zap.Logger // for what callers can repeat
+	claimed claimed     // the addresses of its sites, from Start on
 }
 
 // requestRules bound the requests of all handlers, and say how their headers are spelled.
@@ -263,7 +263,7 @@ func (a *App) Validate() error {
 func (a *App) Start() error {
 	redact.StandardLog()
 	a.orgs.maskers.MaskLogs()
-	if err := a.claimed.claimSites(a.env.ctx); err != nil {
+	if err := a.env.claimed.claimSites(a.env.ctx); err != nil {
 		return err
 	}
 	for name, config := range sorted(a.Stores) {
@@ -295,7 +295,7 @@ func (a *App) Stop() error {
 // Cleanup gives up the app's references on its addresses and stores, and the
 // connections that nobody uses.
 func (a *App) Cleanup() error {
-	a.claimed.release()
+	a.env.claimed.release()
 	a.orgs.accounts.Cleanup()
 	for _, config := range a.Stores {
 		if config != nil { // it is nil in a configuration that Provision has refused

@@ -66,15 +66,15 @@ type Exchange struct {
 	// unknown, whatever the provider has stated so far.
 	uncounted bool
 	// silent says that the provider broke off without a word, and that the record's ErrorType is Weir's.
-	silent   bool
-	site     *Site
-	ctx      context.Context // of the client's request
-	recorder Recorder
-	release  func()        // the store
-	claimed  bool          // the record's id was the client's choice
-	call     *Exchange     // that this is an attempt at, unless it is superseded
-	link     *lineage.Link // nil unless the call is one of a conversation
-	clock
+	silent    bool
+	site      *Site
+	ctx       context.Context // of the client's request
+	recorder  Recorder
+	release   func()        // the store
+	claimed   bool          // the record's id was the client's choice
+	call      *Exchange     // that this is an attempt at, unless it is superseded
+	link      *lineage.Link // nil unless the call is one of a conversation
+	clock     clock
 	committed version
 	lost      bool
 	spent     *spent // by the rounds before this one, nil in the first
@@ -108,7 +108,7 @@ var hostname, _ = os.Hostname()
 // cannot wait for the exchange. Close must follow.
 func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, cancel context.CancelFunc) {
 	redact.StandardLog()
-	x.site, x.ctx, x.started = site, ctx, time.Now()
+	x.site, x.ctx, x.clock.started = site, ctx, time.Now()
 	var err error
 	if x.recorder, x.release, err = site.Open(cancel); err != nil {
 		site.Logger.Error("nothing is recorded: the store does not open", zap.String("store", site.Store), zap.Error(err))
@@ -117,7 +117,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 	x.Record.MaskContent(mask.Content{Site: site.mask, Key: x.Record.ContentMask().Key})
 	x.Kept.Omit(&x.Record, c.OmitRequest, c.OmitResponse)
 	x.Kept.Inputs(&x.Record, c.Inputs)
-	x.Record.CreatedAt, x.Record.GatewayNode = storage.Millis(x.started), hostname
+	x.Record.CreatedAt, x.Record.GatewayNode = storage.Millis(x.clock.started), hostname
 	x.recorder.Begin(&x.Record)
 	x.Record.ID, x.claimed = identify(ctx, x.recorder, x.Record.Org, c)
 	setPlaceholders(ctx, &x.Record)
@@ -128,7 +128,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 func (x *Exchange) Attempt(n int) *Exchange {
 	x.Kept.Omit(&x.Record, false, false) // what x omits, each attempt omits
 	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, link: x.link, clock: clock{started: time.Now()}}
-	a.Record.CreatedAt, a.Record.Attempt, a.Record.Number = storage.Millis(a.started), n, 0
+	a.Record.CreatedAt, a.Record.Attempt, a.Record.Number = storage.Millis(a.clock.started), n, 0
 	return a
 }
 
@@ -138,7 +138,7 @@ func (x *Exchange) Attempt(n int) *Exchange {
 func (x *Exchange) Part(started time.Time) *Exchange {
 	x.Kept.Omit(&x.Record, false, false) // what x omits, each part omits
 	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, clock: clock{started: started}}
-	p.Record.ID, p.Record.CreatedAt, p.Record.Number, p.Record.Charges = uuid.Must(uuid.NewV7()), storage.Millis(p.started), 0, nil
+	p.Record.ID, p.Record.CreatedAt, p.Record.Number, p.Record.Charges = uuid.Must(uuid.NewV7()), storage.Millis(p.clock.started), 0, nil
 	p.recorder.Begin(&p.Record)
 	return p
 }
@@ -174,14 +174,14 @@ func (x *Exchange) Warm() (target uint64, tokens int64) {
 // MarkFirstToken notes the time of a stream's first content, once.
 func (x *Exchange) MarkFirstToken() {
 	if !x.Record.TimeToFirstToken.Valid && x.Info().Content {
-		x.Record.TimeToFirstToken = plugins.KnownDuration(time.Since(x.started))
+		x.Record.TimeToFirstToken = plugins.KnownDuration(time.Since(x.clock.started))
 	}
 }
 
 // Stop stops the clock of an exchange whose end is reported later, and charges what its
 // answer has reported.
 func (x *Exchange) Stop() {
-	x.stopped = time.Now()
+	x.clock.stopped = time.Now()
 	x.update()
 	x.charge(bound.Used{Cost: x.Record.Cost, Usage: x.Record.Usage})
 }
@@ -239,7 +239,7 @@ func (x *Exchange) update() {
 
 // measure is update, with the price that the client would pay without a subscription.
 func (x *Exchange) measure() {
-	r, now := &x.Record, x.stopped
+	r, now := &x.Record, x.clock.stopped
 	if now.IsZero() {
 		now = time.Now()
 	}
@@ -247,7 +247,7 @@ func (x *Exchange) measure() {
 	if r.Status.Valid {
 		r.RespondedAt = r.UpdatedAt
 	}
-	r.Latency = plugins.KnownDuration(now.Sub(x.started))
+	r.Latency = plugins.KnownDuration(now.Sub(x.clock.started))
 	if x.Bill != nil && r.WouldRefuse == "" { // a later round may be one that a budget would have admitted
 		r.WouldRefuse = x.Bill.WouldRefuse
 	}

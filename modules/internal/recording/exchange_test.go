@@ -107,7 +107,7 @@ func TestAVersionIsWrittenOnlyWhenSomethingChanged(t *testing.T) {
 	told.Usage = plugins.Usage{Input: plugins.Known(1000), Output: plugins.Known(10)}
 	x.Commit(storage.Complete)
 
-	x.started = x.started.Add(-time.Second) // what is reported is what is stored, however late
+	x.clock.started = x.clock.started.Add(-time.Second) // what is reported is what is stored, however late
 	x.End(storage.Complete)
 	x.Close()
 

@@ -117,7 +117,7 @@ func (x *Exchange) repeat(of *storage.Record) {
 	r.ResponseModel, r.ResponseID, r.Finish, r.ServiceTier, r.Stream = of.ResponseModel, of.ResponseID, of.Finish, of.ServiceTier, of.Stream
 	r.Subscription, r.PassthroughBilling = false, false
 	if r.Stream {
-		r.TimeToFirstToken = plugins.KnownDuration(time.Since(x.started))
+		r.TimeToFirstToken = plugins.KnownDuration(time.Since(x.clock.started))
 	}
 }
 
