@@ -21,7 +21,7 @@ const (
 	Transcription   Dialect = "transcription"    // OpenAI Audio, speech to text
 	Speech          Dialect = "speech"           // OpenAI Audio, text to speech
 	Moderations     Dialect = "moderations"      // OpenAI Moderations
-	Runs            Dialect = "runs"             // OpenAI Assistants
+	Runs            Dialect = "runs"             // agents at the provider: OpenAI Assistants and Agents, Anthropic Managed Agents
 	Batches         Dialect = "batches"          // the making of a batch of calls, by OpenAI, Anthropic and Gemini
 	Messages        Dialect = "messages"         // Anthropic Messages
 	TextCompletions Dialect = "text_completions" // Anthropic Text Completions (legacy)

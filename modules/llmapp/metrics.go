@@ -139,7 +139,7 @@ func (m *Metrics) Observe(r *storage.Record) {
 	key := m.labels(r)
 	c := callOf(key)
 	requests.With(key.provider, key.model, endStates.Of(r.EndState.String()), statusClass(r.Status)).Inc()
-	c.observeUsage(r)
+	c.observeUsage(r, new(storage.Record))
 	if !r.Cost.Valid {
 		c.costless.Inc()
 	}
@@ -160,29 +160,29 @@ func (m *Metrics) Observe(r *storage.Record) {
 	}
 }
 
-// ObserveUsage counts what a record that was counted before has got since: its usage and
-// its cost.
-func (m *Metrics) ObserveUsage(r *storage.Record) { callOf(m.labels(r)).observeUsage(r) }
+// ObserveUsage counts what a record has got since it was counted: its usage and its cost.
+func (m *Metrics) ObserveUsage(r, counted *storage.Record) {
+	callOf(m.labels(r)).observeUsage(r, counted)
+}
 
-func (c *call) observeUsage(r *storage.Record) {
+func (c *call) observeUsage(r, counted *storage.Record) {
 	for _, t := range []struct {
-		plugins.Count
+		now, before plugins.Count
 		prometheus.Counter
 	}{
-		{r.Usage.Input, c.input},
-		{r.Usage.Output, c.output},
-		{r.Usage.CacheRead, c.cacheRead},
-		{r.Usage.CacheWrite, c.cacheWrite},
-		{r.Usage.Reasoning, c.reasoning},
+		{r.Usage.Input, counted.Usage.Input, c.input},
+		{r.Usage.Output, counted.Usage.Output, c.output},
+		{r.Usage.CacheRead, counted.Usage.CacheRead, c.cacheRead},
+		{r.Usage.CacheWrite, counted.Usage.CacheWrite, c.cacheWrite},
+		{r.Usage.Reasoning, counted.Usage.Reasoning, c.reasoning},
 	} {
-		if t.Valid {
-			t.Add(float64(t.N))
-		}
+		t.Add(float64(max(t.now.N-t.before.N, 0)))
 	}
 	switch {
 	case r.Cost.Valid:
-		c.cost.Add(r.Cost.Float())
-	case r.Usage != (plugins.Usage{}) && !r.Subscription:
+		added := plugins.KnownCost(max(r.Cost.N-counted.Cost.N, 0))
+		c.cost.Add(added.Float())
+	case r.Usage != (plugins.Usage{}) && counted.Usage == (plugins.Usage{}) && !r.Subscription:
 		c.unpriced.Inc()
 	}
 }

@@ -142,3 +142,77 @@ func TestPolledResponse(t *testing.T) {
 		})
 	}
 }
+
+// A session of an agent goes on at the provider. Whatever reports its usage to a client, the session
+// or the stream of its events, replaces the usage of the call that created it, if it has become more. Its
+// cost is the provider's, or unknown.
+func TestPolledSession(t *testing.T) {
+	for _, c := range []struct {
+		name, provider, path, request, created string
+		polls                                  []string // the path after the session's, a space and the answer
+		usage                                  int64
+		cost                                   plugins.Cost
+		amended                                int
+	}{
+		{
+			"OpenAI", "openai", "/v1/agents/sessions", `{"agent":{"model":"gpt-4o"},"environment":{"type":"none"},"input":"hi"}`,
+			`{"id":"s_1","object":"agent.session","agent":{"model":"gpt-4o"},"status":"in_progress","usage":null}`,
+			[]string{
+				` {"id":"s_1","object":"agent.session","agent":{"model":"gpt-4o"},"status":"idle","usage":{"input_tokens":10,"output_tokens":1,"total_tokens":11}}`,
+				"/events data: {\"event_id\":\"e\",\"type\":\"agent.session.idle\",\"session\":{\"id\":\"s_1\",\"agent\":{\"model\":\"gpt-4o\"},\"status\":\"idle\",\"usage\":{\"input_tokens\":30,\"output_tokens\":3,\"total_tokens\":33}}}\n\n",
+				` {"id":"s_1","object":"agent.session","agent":{"model":"gpt-4o"},"status":"idle","usage":{"input_tokens":20,"output_tokens":2,"total_tokens":22}}`, // late
+			},
+			33, plugins.Cost{}, 2,
+		},
+		{
+			"Anthropic", "anthropic", "/v1/sessions", `{"agent":"agent_1","environment_id":"env_1"}`,
+			`{"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":0,"output_tokens":0,"list_cost":{"amount":"0","currency":"USD"}}}`,
+			[]string{
+				"/events/stream data: {\"id\":\"sevt_1\",\"type\":\"session.usage\",\"usage\":{\"input_tokens\":10,\"cache_read_input_tokens\":5,\"output_tokens\":1,\"list_cost\":{\"amount\":\"2\",\"currency\":\"USD\"}}}\n\n",
+				` {"id":"s_2","type":"session","usage":{"input_tokens":99,"output_tokens":99}}`,
+				` {"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":10,"cache_read_input_tokens":5,"output_tokens":1,"list_cost":{"amount":"3","currency":"USD"}}}`, // its runtime
+			},
+			16, plugins.KnownCost(30_000_000), 2,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answer := c.created
+			s := serve(t, options{config: object{"provider": c.provider}, handler: caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+				w.Header().Set("Content-Type", "application/json")
+				if strings.HasPrefix(answer, "data: ") {
+					w.Header().Set("Content-Type", "text/event-stream")
+				}
+				_, err := io.WriteString(w, answer)
+				return err
+			})})
+			ask := func(method, path, body string) {
+				t.Helper()
+				r, err := http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			ask(http.MethodPost, c.path, c.request)
+			for _, poll := range c.polls {
+				path := ""
+				path, answer, _ = strings.Cut(poll, " ")
+				ask(http.MethodGet, c.path+"/s_1"+path, "")
+			}
+			s.kept.mu.Lock()
+			defer s.kept.mu.Unlock()
+			if len(s.kept.amended) != c.amended {
+				t.Fatalf("%d amendments, want %d", len(s.kept.amended), c.amended)
+			}
+			made, r := s.kept.entries[0], s.kept.amended[c.amended-1]
+			if r.ID != made.ID || r.ResponseID != "s_1" || r.Model == "" || r.Finish != "idle" || r.Usage.Total() != plugins.Known(c.usage) || r.Cost != c.cost {
+				t.Errorf("the record is %+v", r)
+			}
+		})
+	}
+}

@@ -205,12 +205,12 @@ func Polled(provider, path string) (d plugins.Dialect, id string, ok bool) {
 			continue
 		}
 		for _, ending := range r.Dialect.Polled {
-			before, _, _ := strings.Cut(ending, "{id}")
+			before, after, _ := strings.Cut(ending, "{id}")
 			at := strings.LastIndex(path, before)
 			if at < 0 {
 				continue
 			}
-			if id := path[at+len(before):]; id != "" && !strings.ContainsAny(id, "/:") {
+			if id, ok := strings.CutSuffix(path[at+len(before):], after); ok && id != "" && !strings.ContainsAny(id, "/:") {
 				return r.Name, id, true
 			}
 		}

@@ -172,6 +172,30 @@ func TestEndpoints(t *testing.T) {
 			"event: done\n" + events(`[DONE]`),
 		plugins.ResponseInfo{Stream: true, Dialect: plugins.Runs, ResponseID: "run", Model: "gpt", Finish: "completed", Content: true, Usage: usage{Input: known(20), Output: known(11)}},
 	}, {
+		"a session of OpenAI's agents", "openai", "/v1/agents/sessions", typed(jsonType),
+		`{"id":"s","object":"agent.session","agent":{"id":"a","model":"gpt-x","multi_agent":{"enabled":true}},"status":"idle","usage":{"input_tokens":20,"input_tokens_details":{"cached_tokens":8},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":3},"total_tokens":25}}`,
+		plugins.ResponseInfo{Dialect: plugins.Runs, ResponseID: "s", Model: "gpt-x", Finish: "idle", Usage: usage{Input: known(20), CacheRead: known(8), Output: known(5), Reasoning: known(3)}},
+	}, {
+		"a session of OpenAI's agents as a stream", "openai", "/v1/agents/sessions", typed(sseType),
+		events(`{"event_id":"e1","type":"agent.session.created","session":{"id":"s","object":"agent.session","agent":{"model":"gpt-x"},"status":"in_progress","usage":null}}`,
+			`{"event_id":"e2","type":"agent.session.turn.completed","session_id":"s","turn_id":"t","turn":{"id":"t"},"usage":{"input_tokens":10,"output_tokens":1,"total_tokens":11}}`,
+			`{"event_id":"e3","type":"agent.session.idle","session":{"id":"s","object":"agent.session","agent":{"model":"gpt-x"},"status":"idle","usage":{"input_tokens":20,"output_tokens":5,"total_tokens":25}}}`),
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Runs, ResponseID: "s", Model: "gpt-x", Finish: "idle", Usage: usage{Input: known(20), Output: known(5)}},
+	}, {
+		"a session of Anthropic's agents", "anthropic", "/v1/sessions", typed(jsonType),
+		`{"id":"s","type":"session","agent":{"id":"a","model":{"id":"claude-x","speed":"standard"}},"status":"idle","usage":{"active_seconds":1.5,"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":2},"cache_read_input_tokens":8,"input_tokens":10,"output_tokens":5,"list_cost":{"amount":"125","currency":"USD"},"server_tool_use":{"web_search_requests":1}}}`,
+		plugins.ResponseInfo{Dialect: plugins.Runs, ResponseID: "s", Model: "claude-x", Finish: "idle", Usage: usage{
+			Input: known(20), CacheRead: known(8), CacheWrite: known(2), CacheWrite1h: known(0), Output: known(5), WebSearches: known(1), ReportedCost: plugins.KnownCost(1_250_000_000),
+		}},
+	}, {
+		"a session that costs other money", "anthropic", "/v1/sessions", typed(jsonType),
+		`{"id":"s","usage":{"list_cost":{"amount":"125","currency":"EUR"},"input_tokens":1,"output_tokens":1}}`,
+		plugins.ResponseInfo{Dialect: plugins.Runs, ResponseID: "s", Usage: usage{Input: known(1), Output: known(1)}},
+	}, {
+		"a session that has cost less than a cent", "anthropic", "/v1/sessions", typed(jsonType),
+		`{"id":"s","usage":{"list_cost":{"amount":"0","currency":"USD"},"input_tokens":1,"output_tokens":1}}`,
+		plugins.ResponseInfo{Dialect: plugins.Runs, ResponseID: "s", Usage: usage{Input: known(1), Output: known(1)}},
+	}, {
 		"gemini's interaction", "gemini", "/v1beta/interactions", typed(jsonType),
 		`{"id":"i","object":"interaction","model":"gemini-x","status":"completed","outputs":[{"type":"text","text":"hi"}],"usage":{"total_input_tokens":7,"input_tokens_by_modality":[{"modality":"audio","tokens":3}],"total_cached_tokens":2,"total_output_tokens":20,"total_tool_use_tokens":0,"total_thought_tokens":22,"total_tokens":49}}`,
 		plugins.ResponseInfo{Dialect: plugins.Interactions, ResponseID: "i", Model: "gemini-x", Finish: "completed", Content: true,

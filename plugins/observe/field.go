@@ -113,6 +113,8 @@ const (
 	AudioSeconds // the length of the audio that was heard, in seconds
 
 	Cost         // what the provider charged, in US dollars, as a number or as text
+	CostInCents  // Cost in hundredths, as text; 0 says nothing, because the cost is rounded
+	Currency     // the currency of Cost, which is unknown in another one than USD
 	CostInTicks  // Cost in xAI's unit, ten billionths of a US dollar; 0 says nothing
 	UpstreamCost // what the provider's upstream charged to the caller's account there, in US dollars
 	OwnAccount   // true if the caller's account at the upstream paid, beside Cost

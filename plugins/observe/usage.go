@@ -132,8 +132,10 @@ func (r *report) audio() plugins.Duration {
 
 // cost returns what the caller paid, at the provider and at its upstream.
 func (r *report) cost() plugins.Cost {
-	cost, upstream := r.get(Cost).Or(r.get(CostInTicks)), r.get(UpstreamCost)
+	cost, upstream := r.get(Cost).Or(r.get(CostInTicks)).Or(r.get(CostInCents)), r.get(UpstreamCost)
 	switch {
+	case r.get(Currency) == plugins.Known(0):
+		return plugins.Cost{}
 	case r.get(OwnAccount).N != 0:
 		cost = cost.Plus(upstream)
 	case cost.Valid && cost.N == 0 && upstream.N > 0:
@@ -195,13 +197,21 @@ func (f Field) count(v value) (int64, bool) {
 		return 1, v.kind == object || v.kind == text && len(v.bytes) > 0
 	case f == OwnAccount:
 		return 1, v.kind == boolean && v.bytes[0] == 't'
-	case (f == Cost || f == AudioSeconds) && v.kind == text, v.kind == number:
+	case f == Currency:
+		if string(v.bytes) == "USD" {
+			return 1, v.kind == text
+		}
+		return 0, v.kind == text
+	case (f == Cost || f == CostInCents || f == AudioSeconds) && v.kind == text, v.kind == number:
 	default:
 		return 0, false
 	}
 	switch f {
 	case Cost, UpstreamCost:
 		return parseDecimal(v.bytes, 9)
+	case CostInCents:
+		n, ok := parseDecimal(v.bytes, 7)
+		return n, ok && n > 0
 	case CostInTicks:
 		n, ok := parseDecimal(v.bytes, -1)
 		return n, ok && n > 0

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -39,9 +40,10 @@ func (x *Exchange) Later(header http.Header, maxBody int64) Later {
 	}
 }
 
-// responsePoll reads the answer to a client that polls a background response. The call that
-// created the response ended before the model did, so its record has no usage. The first poll that
-// reports the usage adds it to that record.
+// responsePoll reads the answer to a client that polls a background response, or a session of an agent.
+// The call that created the response ended before the model did, so its record has no usage. The first
+// poll that reports the usage adds it to that record. A session goes on: each poll that reports more
+// usage replaces that of the record.
 type responsePoll struct {
 	x        *Exchange
 	id       string // the provider's id of the response
@@ -55,17 +57,25 @@ func (p *responsePoll) Write(b []byte) { p.observer.Write(b) }
 func (p *responsePoll) Close(bool) {
 	p.observer.Close()
 	defer p.observer.Free()
-	x, seen := p.x, p.observer.Info()
-	if seen.Usage == (plugins.Usage{}) || seen.ResponseID != p.id {
+	x, seen := p.x, *p.observer.Info()
+	if isObject := strings.HasSuffix(x.Record.Path, p.id); isObject && seen.ResponseID != p.id || seen.Usage == (plugins.Usage{}) {
 		return
 	}
 	found, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, p.id)
-	if err != nil || found.Provider != x.Record.Provider || found.Usage != (plugins.Usage{}) {
+	if err != nil || found.Provider != x.Record.Provider || found.Usage != (plugins.Usage{}) && !continues(found, &seen) {
 		return
 	}
-	if err := x.site.amend(x.recorder, found, seen); err != nil {
+	// An event of a session may have its usage alone.
+	seen.ResponseID, seen.Model, seen.Finish = p.id, cmp.Or(seen.Model, found.ResponseModel), cmp.Or(seen.Finish, found.Finish)
+	if err := x.site.amend(x.recorder, found, &seen); err != nil {
 		x.site.Logger.Error("the usage of a call is lost", zap.Stringer("id", found.ID), zap.String("store", x.site.Store), zap.Error(err))
 	}
+}
+
+// continues reports whether a session has used more than its record says. Polls may come in any order.
+func continues(r *storage.Record, seen *plugins.ResponseInfo) bool {
+	return r.Dialect == plugins.Runs && observe.IsAgentSession(r.Path) &&
+		(seen.Usage.Total().N > r.Usage.Total().N || seen.Usage.ReportedCost.N > r.Usage.ReportedCost.N)
 }
 
 // maxBatchObject is the size of the largest batch object that is read, in bytes.

@@ -36,6 +36,10 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 		r.Cost = plugins.KnownCost(0)
 		return
 	}
+	if r.Dialect == plugins.Runs && observe.IsAgentSession(r.Path) && !r.Usage.ReportedCost.Valid {
+		r.Cost = money.Unstated(r.Status.N)
+		return
+	}
 	prices := prices{c, r.Provider, catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}}
 	if r.Usage == (plugins.Usage{}) {
 		if r.Cost = money.Unstated(r.Status.N); r.Dialect == plugins.Moderations && prices.freeOfTokens(models) {
@@ -136,6 +140,7 @@ const history = time.Hour
 
 // amend replaces a record by one that also has what a later answer reported. Its content stays.
 func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInfo) error {
+	before := *r
 	learn(r, answer)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
@@ -144,7 +149,7 @@ func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInf
 	if err := to.Append(r, nil); err != nil {
 		return err
 	}
-	s.App.Metrics().ObserveUsage(r)
+	s.App.Metrics().ObserveUsage(r, &before)
 	return nil
 }
 
