@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,8 +49,37 @@ var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// get reads an answer in JSON.
-func (a *reading) get(ctx context.Context, path string, query url.Values, header http.Header) (gjson.Result, error) {
+// The bounds of waiting for a provider that answers 429: how often it is asked, and how long a wait
+// may be that it names.
+const (
+	maxTries = 5
+	maxWait  = time.Minute
+)
+
+// get reads an answer in JSON. It waits as long as a provider says that is asked too often.
+func (a *reading) get(ctx context.Context, path string, query url.Values, header http.Header) (answer gjson.Result, err error) {
+	for tries := 1; ; tries++ {
+		answer, err = a.ask(ctx, path, query, header)
+		busy, ok := errors.AsType[*busyError](err)
+		if !ok || tries == maxTries || busy.wait > maxWait {
+			return answer, err
+		}
+		select {
+		case <-time.After(busy.wait):
+		case <-ctx.Done():
+			return answer, ctx.Err()
+		}
+	}
+}
+
+// busyError is the error of a provider that is asked too often.
+type busyError struct {
+	error
+	wait time.Duration
+}
+
+// ask asks once. The error is a *busyError for a 429 that says how long to wait.
+func (a *reading) ask(ctx context.Context, path string, query url.Values, header http.Header) (gjson.Result, error) {
 	address := strings.TrimSuffix(a.URL, "/") + path
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"?"+query.Encode(), nil)
 	if err != nil {
@@ -71,7 +101,11 @@ func (a *reading) get(ctx context.Context, path string, query url.Values, header
 	case a.bytes > maxBytes, a.count > maxLines:
 		return gjson.Result{}, fmt.Errorf("%s: %w", address, errTooLarge)
 	case response.StatusCode != http.StatusOK:
-		return gjson.Result{}, a.refusal(address, response, text)
+		err := a.refusal(address, response, text)
+		if seconds, parseErr := strconv.Atoi(response.Header.Get("Retry-After")); parseErr == nil && seconds >= 0 && response.StatusCode == http.StatusTooManyRequests {
+			err = &busyError{err, time.Duration(seconds) * time.Second}
+		}
+		return gjson.Result{}, err
 	case !plugins.ValidJSON(text):
 		return gjson.Result{}, fmt.Errorf("%s: the answer is not JSON", address)
 	}
@@ -101,7 +135,7 @@ func (a API) refusal(address string, response *http.Response, text []byte) error
 
 // buckets calls each with the results of each day of all pages. day reads the day of a bucket.
 func (a *reading) buckets(ctx context.Context, path string, query url.Values, header http.Header, day func(gjson.Result) (Day, error), each func(Day, gjson.Result) error) error {
-	for {
+	for seen := make(map[string]bool); ; {
 		page, err := a.get(ctx, path, query, header)
 		if err != nil {
 			return err
@@ -128,14 +162,15 @@ func (a *reading) buckets(ctx context.Context, path string, query url.Values, he
 		if !page.Get("has_more").Bool() {
 			return nil
 		}
-		if next == "" || next == query.Get("page") {
+		if next == "" || seen[next] {
 			return fmt.Errorf("%s%s: %w", a.URL, path, errNoNextPage)
 		}
+		seen[next] = true
 		query.Set("page", next)
 	}
 }
 
-var errNoNextPage = errors.New("the answer has more pages and does not name the next one")
+var errNoNextPage = errors.New("the answer has more pages and names none that has not been read")
 
 // lines calls each with the elements of a list, each of which is a line of the bill.
 func (a *reading) lines(list gjson.Result, each func(gjson.Result) error) (err error) {

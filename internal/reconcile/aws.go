@@ -17,7 +17,7 @@ import (
 func NewFileBill(providers ...string) *Bill {
 	return &Bill{
 		Providers: providers, States: [kinds]bool{Input: true, CacheRead: true, CacheWrite: true, CacheWrite1h: true, Output: true},
-		OwnNames: true, WithoutTokens: make(map[string]bool),
+		OwnNames: true, WithoutTokens: make(map[string]bool), lineIDs: make(map[string]bool),
 	}
 }
 
@@ -43,6 +43,13 @@ func (b *Bill) AddAWS(r io.Reader) error {
 		}
 		if !edition && line("line_item_product_code") != "AmazonBedrock" {
 			return nil
+		}
+		if id := line("identity_line_item_id"); id != "" {
+			id += " " + line("identity_time_interval") + line("line_item_usage_start_date")
+			if b.lineIDs[id] {
+				return fmt.Errorf("the line item %s is in the export twice: give the files of one version of the report", id)
+			}
+			b.lineIDs[id] = true
 		}
 		day, err := timeDay(line("line_item_usage_start_date"))
 		if err != nil {

@@ -166,6 +166,8 @@ type Bill struct {
 	// WithoutCost the service tiers whose cost is not stated.
 	WithoutTokens, WithoutCost map[string]bool
 	Incomparable               []Item
+
+	lineIDs map[string]bool // of the lines of an export, which may overlap another
 }
 
 // Usage is what one key used of a model on a day.

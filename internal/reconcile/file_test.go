@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -166,5 +168,29 @@ func TestAmounts(t *testing.T) {
 		if got, err := ParseAmount(text, 0); err == nil {
 			t.Errorf("%q is %+v", text, got)
 		}
+	}
+}
+
+// A file that several patterns match is read once. A line item that two files have is billed once, and
+// nobody can say in which version of the report: the bill is refused.
+func TestExportsThatOverlap(t *testing.T) {
+	const export = `identity_line_item_id,identity_time_interval,line_item_usage_start_date,line_item_line_item_type,line_item_product_code,line_item_usage_type,line_item_usage_amount,line_item_unblended_cost,line_item_currency_code,pricing_unit
+id1,2026-10-05T09:00:00Z/2026-10-05T10:00:00Z,2026-10-05T09:00:00.000Z,Usage,AmazonBedrock,USE1-NovaLite-input-tokens,1.5,0.0004,USD,1K tokens
+id1,2026-10-05T10:00:00Z/2026-10-05T11:00:00Z,2026-10-05T10:00:00.000Z,Usage,AmazonBedrock,USE1-NovaLite-input-tokens,1.5,0.0004,USD,1K tokens
+`
+	folder := t.TempDir()
+	for _, name := range []string{"cur-1.csv", "cur-2.csv"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(export), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := filepath.Join(folder, "cur-1.csv")
+	bill, err := Source{Provider: "aws", Files: []string{one, filepath.Join(folder, "*-1.csv"), folder + "/./cur-1.csv"}}.Read(t.Context(), month)
+	if err != nil || len(bill.Costs) != 2 {
+		t.Errorf("%v, %+v", err, bill)
+	}
+	_, err = Source{Provider: "aws", Files: []string{filepath.Join(folder, "cur-*.csv")}}.Read(t.Context(), month)
+	if err == nil || !strings.Contains(err.Error(), "cur-2.csv") || !strings.Contains(err.Error(), "id1") {
+		t.Errorf("%v", err)
 	}
 }

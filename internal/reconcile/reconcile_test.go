@@ -587,3 +587,35 @@ func TestBillIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A provider that is asked too often is asked again when it says so. A page that was read is not read again.
+func TestPagesOfABusyProvider(t *testing.T) {
+	day := func(gjson.Result) (Day, error) { return month.From, nil }
+	asked, pages := 0, []string{`{"data":[{"results":[{}]}],"has_more":true,"next_page":"a"}`, `{"data":[{"results":[{}]}],"has_more":false}`}
+	wait := "0"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked%2 == 1 {
+			w.Header().Set("Retry-After", wait)
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		fmt.Fprint(w, pages[(asked/2-1)%len(pages)])
+	}))
+	defer server.Close()
+	read := func() (lines int, err error) {
+		r := reading{API: API{URL: server.URL, Key: "admin"}}
+		err = r.buckets(t.Context(), "/costs", url.Values{}, nil, day, func(Day, gjson.Result) error { lines++; return nil })
+		return lines, err
+	}
+	if lines, err := read(); err != nil || lines != 2 {
+		t.Errorf("%d lines, %v", lines, err)
+	}
+	asked, pages = 0, []string{`{"data":[],"has_more":true,"next_page":"a"}`, `{"data":[],"has_more":true,"next_page":"b"}`}
+	if _, err := read(); !errors.Is(err, errNoNextPage) || asked != 6 {
+		t.Errorf("pages in a circle: asked %d times, %v", asked, err)
+	}
+	asked, wait = 0, "3600"
+	if _, err := read(); err == nil || !strings.Contains(err.Error(), "429") || asked != 1 {
+		t.Errorf("an hour to wait: asked %d times, %v", asked, err)
+	}
+}

@@ -115,12 +115,17 @@ func (s Source) Read(ctx context.Context, window Window) (*Bill, error) {
 	}
 	f := fileBills[s.Provider]
 	bill := NewFileBill(f.providers...)
+	read := make(map[string]bool) // patterns may overlap
 	for _, pattern := range s.Files {
 		paths, _ := filepath.Glob(pattern)
 		if len(paths) == 0 {
 			paths = []string{pattern} // not a pattern, or what it means is missing
 		}
 		for _, path := range paths {
+			if path = filepath.Clean(path); read[path] {
+				continue
+			}
+			read[path] = true
 			if err := cmp.Or(ctx.Err(), f.addFile(bill, path)); err != nil {
 				return nil, err
 			}
