@@ -14,7 +14,7 @@ import (
 // nothing lacks no price. Names that the catalogue does not list share one series.
 func TestUnpricedCallsAreCounted(t *testing.T) {
 	usage := plugins.Usage{Input: plugins.Known(10)}
-	listed, err := catalog.Parse([]byte(`{"providers": [{"id": "lab", "models": [{"id": "listed"}, {"id": "answered"}, {"id": "routed"}]}]}`))
+	listed, err := catalog.Parse([]byte(`{"providers": [{"id": "lab", "models": [{"id": "listed"}, {"id": "answered"}, {"id": "routed"}, {"id": "grown"}]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +30,12 @@ func TestUnpricedCallsAreCounted(t *testing.T) {
 	} {
 		metrics.Observe(&r)
 	}
+	session := storage.Record{Provider: "lab", Model: "grown", Usage: usage, Cost: plugins.KnownCost(1e9)}
+	metrics.Observe(&session)
+	more := session
+	more.Usage.Input, more.Cost = plugins.Known(25), plugins.KnownCost(3e9)
+	metrics.ObserveUsage(&more, &session)
+	metrics.ObserveUsage(&session, &more) // less than was counted
 	registry := prometheus.NewRegistry()
 	if err := registerMetrics(registry); err != nil {
 		t.Fatal(err)
@@ -53,6 +59,7 @@ func TestUnpricedCallsAreCounted(t *testing.T) {
 	for series, want := range map[string]float64{
 		"weir_unpriced_total listed": 1, "weir_unpriced_total other": 2,
 		"weir_requests_without_cost_total listed": 2, "weir_requests_without_cost_total other": 2,
+		"weir_cost_dollars_total grown": 3, "weir_unpriced_total grown": 0,
 		"weir_answer_cache_total answered": 1, "weir_answer_cache_total routed": 1,
 		"weir_savings_dollars_total answered": 2, "weir_savings_dollars_total routed": 3,
 	} {
