@@ -168,6 +168,7 @@ func run(ctx context.Context, command func(*cobra.Command), stdout io.Writer, ar
 func execute(ctx context.Context, command func(*cobra.Command), stdout, stderr io.Writer, args ...string) error {
 	cmd := &cobra.Command{SilenceUsage: true, SilenceErrors: true}
 	command(cmd)
+	markMisuse(cmd)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	cmd.SetArgs(args)

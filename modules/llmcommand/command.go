@@ -483,6 +483,7 @@ this directory. It overwrites nothing.`,
 			build(cmd)
 			cmd.GroupID = groupOf(c.Name)
 			makeErrorsHarmless(cmd)
+			markMisuse(cmd)
 			cmd.SetOut(onScreen(os.Stdout))
 			one = cmd
 		}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-var errArguments = errors.New("hash-key takes no arguments, which others can read in the list of processes: " +
-	"give the key on standard input, and choose another, for your shell may have kept this one")
+var errArguments = misuse{errors.New("hash-key takes no arguments, which others can read in the list of processes: " +
+	"give the key on standard input, and choose another, for your shell may have kept this one")}
 
 func hashKeyCommand(cmd *cobra.Command) {
 	// Cobra's own error repeats the arguments, and this one may be the key.

@@ -59,13 +59,7 @@ func keyCommand(cmd *cobra.Command) {
 }
 
 func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, RunE: run}
-	cmd.Args = func(cmd *cobra.Command, found []string) error {
-		if err := args(cmd, found); err != nil { // which names no argument
-			return fmt.Errorf("%w: %s", err, cmd.UseLine())
-		}
-		return nil
-	}
+	cmd := &cobra.Command{Use: use, Short: short, Args: args, RunE: run}
 	addClientFlags(cmd)
 	return cmd
 }

@@ -127,10 +127,10 @@ func requireSubcommand(cmd *cobra.Command) {
 			return nil
 		}
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return fmt.Errorf("%s has no command %s: did you mean %s?", cmd.CommandPath(), args[0], near[0])
+			return misuse{fmt.Errorf("%s has no command %s: did you mean %s?", cmd.CommandPath(), args[0], near[0])}
 		}
 		// A flag of the subcommand that stands before it takes its name for a value, as in `key --mine create a`.
-		return fmt.Errorf("%s has no command %s: see %[1]s --help, and write flags after the command", cmd.CommandPath(), args[0])
+		return misuse{fmt.Errorf("%s has no command %s: see %[1]s --help, and write flags after the command", cmd.CommandPath(), args[0])}
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }

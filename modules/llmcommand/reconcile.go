@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
@@ -26,9 +25,6 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
-
-// exitDiffers is the exit code if a bill and the records differ. Errors have 1.
-const exitDiffers = 3
 
 // adminKeys name the keys that may read bills, unless a flag does.
 var adminKeys = map[string]string{
@@ -105,7 +101,7 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	cmd.SilenceErrors = true // the report has said it
-	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return exitDiffers, nil })(cmd, nil)
+	return exit(exitDiffers)
 }
 
 // reconcileWindow reads which days to compare.

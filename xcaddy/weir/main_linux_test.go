@@ -243,6 +243,21 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// A wrong flag or argument has another exit code than what fails.
+func TestMisuse(t *testing.T) {
+	m := newMachine(t)
+	for args, want := range map[string][]string{
+		"key creat":       {"exit status 2", "did you mean create?"},
+		"key create":      {"exit status 2", "weir key create <name>"},
+		"restore a":       {"exit status 2", "weir restore <backup> <directory>"},
+		"query --colour":  {"exit status 2", "unknown flag: --colour"},
+		"hash-key secret": {"exit status 2", "hash-key takes no arguments"},
+		"check nowhere":   {"exit status 1", "nowhere"},
+	} {
+		m.has(m.says(strings.Fields(args)...), want...)
+	}
+}
+
 // openTerminal makes a terminal, and what shows its screen.
 func openTerminal(t *testing.T) (screen, terminal *os.File) {
 	t.Helper()

@@ -1,0 +1,49 @@
+package llmcommand
+
+import (
+	"fmt"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of commands. Other errors have 1.
+const (
+	// exitMisuse is that of a command with a wrong flag or argument.
+	exitMisuse = 2
+	// exitDiffers is that of a bill that differs from the records.
+	exitDiffers = 3
+)
+
+// exit returns the error that makes Caddy end the process with a code.
+func exit(code int) error {
+	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(new(cobra.Command), nil)
+}
+
+// misuse is the error of a wrong flag or argument.
+type misuse struct{ error }
+
+func (e misuse) Unwrap() []error { return []error{e.error, exit(exitMisuse)} }
+
+// markMisuse makes wrong flags and arguments of a command, and of those below it, a misuse that
+// shows the usage.
+func markMisuse(cmd *cobra.Command) {
+	flagError := cmd.FlagErrorFunc()
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misuse{flagError(cmd, err)} })
+	markArguments(cmd)
+}
+
+func markArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if _, isWorded := err.(misuse); err == nil || isWorded {
+				return err
+			}
+			return misuse{fmt.Errorf("%w: %s", err, cmd.UseLine())} // cobra's errors name no argument
+		}
+	}
+	for _, below := range cmd.Commands() {
+		markArguments(below)
+	}
+}
