@@ -194,6 +194,7 @@ func TestKeysOfWeirPay(t *testing.T) {
 		"an organisation":     {"/anthropic/v1/messages", chatCall, []string{"X-Api-Key", "weir-acme"}, "X-Api-Key", "acme-anthropic"},
 		"Gemini":              {geminiPath, geminiCall, []string{"X-Goog-Api-Key", "weir-root"}, "X-Goog-Api-Key", "platform-gemini"},
 		"Gemini, in the path": {geminiPath + "?alt=sse&key=weir-root", geminiCall, nil, "X-Goog-Api-Key", "platform-gemini"},
+		"Gemini, express":     {strings.Replace(geminiPath, "v1beta/", "v1beta1/publishers/google/", 1), geminiCall, []string{"X-Goog-Api-Key", "weir-root"}, "X-Goog-Api-Key", "platform-gemini"},
 		"Azure":               {"/azure/openai/v1/chat/completions", chatCall, []string{"Api-Key", "weir-root"}, "Api-Key", "platform-azure"},
 	} {
 		header := append(c.header, "Cookie", "a=weir-root", "X-Goog-User-Project", "theirs", "Chatgpt-Account-Id", "theirs")

@@ -232,8 +232,9 @@ func (a *Account) HasPrefix(prefix string) bool {
 	return true
 }
 
-// apiWords name APIs in the paths of vendors, beside their versions.
-var apiWords = []string{"anthropic", "api", "beta", "compatibility", "compatible-mode", "inference", "models", "openai"}
+// apiWords name APIs in the paths of vendors, beside their versions. Azure embeds images below
+// /models/images, and Vertex AI in express mode has models below /publishers/google.
+var apiWords = []string{"anthropic", "api", "beta", "compatibility", "compatible-mode", "google", "images", "inference", "models", "openai", "publishers"}
 
 // below puts the path of a client's request below the path of an account's address, such as a
 // gateway's. A client that names the beginning of the address's path names all of it, and what both
