@@ -41,11 +41,15 @@ type records struct {
 	mu   sync.Mutex
 	all  []*storage.Record
 	read int // how many records the queries had in their windows
+	down error
 }
 
 func (r *records) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.down != nil {
+		return r.down
+	}
 	g := storage.NewRecordGrouper(q, nil, storage.NewCancelCheck(ctx.Err))
 	takes := storage.NewMatcher(q.Filter, storage.NewCancelCheck(ctx.Err))
 	first, _ := slices.BinarySearchFunc(r.all, q.Window.From, func(r *storage.Record, from storage.Timestamp) int { return cmp.Compare(r.CreatedAt, from) })
@@ -427,6 +431,51 @@ func TestThanLastWeek(t *testing.T) {
 			t.Errorf("it is %v times last week", v)
 		}
 	})
+}
+
+// What cannot be read is not compared: neither the sum of this hour with a number of times, nor
+// that of an hour that is over.
+func TestRecordsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), new(receiver)
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, &Rule{
+			Name: "twice", Total: "cost", Operator: ">", Threshold: 2, Over: caddy.Duration(time.Hour), Than: "last_week", To: []string{"ops"},
+		})
+		db.add("ada", 5)
+		time.Sleep(7*24*time.Hour - time.Minute)
+		db.add("ada", 5)
+		time.Sleep(time.Minute)
+		minute(t, e)
+		want(t, ops.told())
+		db.down = errors.New("the database is down")
+		stale := dearRule()
+		stale.Threshold = 4
+		if err := stale.Provision(e.ChannelNames()); err != nil {
+			t.Fatal(err)
+		}
+		stale.Per, stale.by = "", nil
+		e.Rules = append(e.Rules, stale)
+		for range 70 {
+			minute(t, e)
+		}
+		want(t, ops.told())
+		db.down = nil
+		for range 2 {
+			minute(t, e)
+		}
+		want(t, ops.told())
+	})
+}
+
+// A total that no rule names any more is not read.
+func TestSeriesForgetTotals(t *testing.T) {
+	cost, requests, e := dearRule(), dearRule(), new(Engine)
+	requests.Total = "requests"
+	e.series = e.share([]*Rule{cost, requests})
+	s := e.share([]*Rule{cost})[cost.question(0)]
+	if len(s.totals) != 1 || s.totals[storage.TotalKey(cost.Total)] == nil {
+		t.Errorf("the totals are %v", slices.Collect(maps.Keys(s.totals)))
+	}
 }
 
 // TestSeries compares the totals of windows that are read in parts with those of one query. Rules

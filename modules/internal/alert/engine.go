@@ -256,15 +256,18 @@ func (e *Engine) watch(r *Rule) *watched {
 }
 
 // share returns the series of what rules ask of records, those that there are already or new ones.
+// They have the totals that the rules name, and no others.
 func (e *Engine) share(rules []*Rule) map[question]*series {
 	all := make(map[question]*series)
+	named := make(map[question][]storage.TotalKey)
 	add := func(r *Rule, ago time.Duration) {
-		q := r.question(ago)
+		q, key := r.question(ago), storage.TotalKey(r.Total)
 		if all[q] == nil {
 			all[q] = cmp.Or(e.series[q], newSeries(r, q))
 		}
-		all[q].add(storage.TotalKey(r.Total))
+		all[q].add(key)
 		all[q].asked = false
+		named[q] = append(named[q], key)
 	}
 	for _, r := range rules {
 		if subjects[r.Total] != "" {
@@ -274,6 +277,9 @@ func (e *Engine) share(rules []*Rule) map[question]*series {
 		if r.Than != "" {
 			add(r, aWeek)
 		}
+	}
+	for q, s := range all {
+		maps.DeleteFunc(s.totals, func(key storage.TotalKey, _ *total) bool { return !slices.Contains(named[q], key) })
 	}
 	return all
 }
