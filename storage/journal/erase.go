@@ -57,6 +57,7 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 	}
 	slices.Sort(numbers)
 	w := rewriter{erased: l.records.Load()}
+	scanned := true // all that can be scanned ever
 	var unidentified int64
 	for _, number := range slices.Compact(numbers) {
 		var n int64
@@ -67,11 +68,11 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 		}
 		if unidentified += n; err != nil {
 			l.j.options.logger().Error("content cannot be erased: it is tried again", zap.String("file", segmentPath(l.j.dir, number, sealedSuffix)), zap.Error(err))
-			scans = scans && errors.Is(err, errSealed)
+			scanned = scanned && errors.Is(err, errSealed)
 		}
 	}
 	for _, e := range all {
-		if !e.Scan || !scans {
+		if !e.Scan || !scanned {
 			continue
 		}
 		if err := l.change(e.ID, func(e *Erasure) { e.Scan, e.Unidentified = false, unidentified }); err != nil {
@@ -80,8 +81,9 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 	}
 }
 
-// eraseSegment removes entries from one segment, unless it is still raw: those that are listed, and,
-// if it scans, all of erased records. unidentified counts the entries that do not say whose they are.
+// eraseSegment removes entries from one segment, unless it is not sealed yet: those that are listed, and,
+// if it scans, all of erased records. A segment whose raw file could not be removed is sealed: that file
+// goes without being sealed again. unidentified counts the entries that do not say whose they are.
 func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64, listed []uint32, scans bool) (unidentified int64, err error) {
 	if !l.j.takeTurn(ctx) {
 		return 0, ctx.Err()
@@ -90,11 +92,12 @@ func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64,
 	l.j.mu.Lock()
 	_, raw := l.j.log.find(number)
 	l.j.mu.Unlock()
-	if raw {
+	s, there := l.j.archive.segment(number)
+	if raw && !there {
 		return 0, nil
 	}
 	gone := listed
-	if s, _ := l.j.archive.segment(number); scans && s.Size > 0 {
+	if scans && s.Size > 0 {
 		var found []uint32
 		found, unidentified, err = w.erasedEntries(segmentPath(l.j.dir, number, sealedSuffix))
 		if errors.Is(err, errSealed) {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -213,46 +214,17 @@ func TestErasureOfEarlierVersions(t *testing.T) {
 }
 
 func testErasureOfEarlierVersions(t *testing.T, scope storage.ErasureScope, end storage.EndState, when string) {
-	const records, versions = 9, 3
 	dir := t.TempDir()
 	b := &backend{}
 	j := open(t, b, Options{Dir: dir})
-	var last [records]*storage.Record
-	for version := range versions {
-		for n := range records {
-			r, c := personal(n)
-			if n%3 == 0 {
-				c.Request.Data = []byte(`{"of":"` + person + `"}`)
-			}
-			if version < versions-1 {
-				r.EndState = end
-			}
-			if version == 0 {
-				j.Begin(r)
-			}
-			if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
-				t.Fatal(err)
-			}
-			last[n] = r
-		}
-		j.log.turn.Lock()
-		j.log.close(j.log.active)
-		j.log.turn.Unlock()
-	}
-	flush(t, j)
+	last := appendVersions(t, j, end)
 	if when != "raw" {
-		seal(t, j, versions)
+		seal(t, j, versionCount)
 	}
 	if when == "after a crash" {
 		alone(j)
 	}
-	var chosen []Chosen
-	for n := 0; n < records; n += 3 {
-		chosen = append(chosen, Chosen{last[n].ID, last[n].Content})
-	}
-	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: 1, Records: int64(len(chosen))}, chosen); err != nil {
-		t.Fatal(err)
-	}
+	eraseThirds(t, j, scope, last)
 	if ended(j) {
 		killed, stop := context.WithCancel(t.Context())
 		stop()
@@ -274,6 +246,110 @@ func testErasureOfEarlierVersions(t *testing.T, scope storage.ErasureScope, end 
 	}
 	if losses := j.Integrity().Losses; len(losses) > 0 {
 		t.Errorf("counted as lost: %+v", losses)
+	}
+}
+
+// versionCount is how many versions appendVersions appends of each record.
+const versionCount = 3
+
+// appendVersions appends versions of records, each in a segment of its own. The person is in every
+// third record.
+func appendVersions(t *testing.T, j *Journal, end storage.EndState) []*storage.Record {
+	t.Helper()
+	last := make([]*storage.Record, 9)
+	for version := range versionCount {
+		for n := range last {
+			r, c := personal(n)
+			if n%3 == 0 {
+				c.Request.Data = []byte(`{"of":"` + person + `"}`)
+			}
+			if version < versionCount-1 {
+				r.EndState = end
+			}
+			if version == 0 {
+				j.Begin(r)
+			}
+			if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+				t.Fatal(err)
+			}
+			last[n] = r
+		}
+		j.log.turn.Lock()
+		j.log.close(j.log.active)
+		j.log.turn.Unlock()
+	}
+	flush(t, j)
+	return last
+}
+
+// eraseThirds erases the records of the person.
+func eraseThirds(t *testing.T, j *Journal, scope storage.ErasureScope, last []*storage.Record) {
+	t.Helper()
+	var chosen []Chosen
+	for n := 0; n < len(last); n += 3 {
+		chosen = append(chosen, Chosen{last[n].ID, last[n].Content})
+	}
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: 1, Records: int64(len(chosen))}, chosen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A segment that cannot be read keeps no other from being scanned, and the erasure is not done before
+// it can be.
+func TestErasureOfAnUnreadableSegment(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, &backend{}, Options{Dir: dir})
+	last := appendVersions(t, j, storage.Complete)
+	seal(t, j, versionCount)
+	alone(j)
+	path := segmentPath(dir, 1, sealedSuffix)
+	if err := errors.Join(os.Rename(path, path+".aside"), os.Mkdir(path, 0o700)); err != nil { // it cannot be read
+		t.Fatal(err)
+	}
+	eraseThirds(t, j, storage.EraseContent, last)
+	j.maintenance.turn = make(chan struct{}, 1)
+	j.erasures.run(t.Context())
+	if e := j.Erasures("acme")[0]; e.DoneAt != 0 {
+		t.Errorf("it is done: %+v", e)
+	}
+	for number := uint64(2); number <= versionCount; number++ {
+		if bytes.Contains(plain(t, segmentPath(dir, number, sealedSuffix)), []byte(person)) {
+			t.Errorf("the person is in segment %d", number)
+		}
+	}
+	if err := errors.Join(os.Remove(path), os.Rename(path+".aside", path)); err != nil {
+		t.Fatal(err)
+	}
+	j.erasures.run(t.Context())
+	if names, e := holding(t, dir, []byte(person)), j.Erasures("acme")[0]; names != nil || e.DoneAt == 0 {
+		t.Errorf("the person is in %v: %+v", names, e)
+	}
+}
+
+// A segment that is sealed, and of which the raw file could not be removed, is not sealed again: an
+// erasure finds what is in the sealed file.
+func TestErasureOfASegmentThatIsRawAndSealed(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, &backend{}, Options{Dir: dir, AwaitLedger: true}) // nothing is sealed yet
+	last := appendVersions(t, j, storage.Complete)
+	alone(j)
+	j.maintenance.turn = make(chan struct{}, 1)
+	z := sealer{erased: j.erasures.records.Load()}
+	for _, s := range j.log.unsealed {
+		if err := j.archive.seal(t.Context(), &z, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eraseThirds(t, j, storage.EraseContent, last)
+	j.erasures.run(t.Context())
+	if e := j.Erasures("acme")[0]; e.DoneAt != 0 {
+		t.Errorf("it is done with raw files: %+v", e)
+	}
+	j.LedgerRead()
+	j.runMaintenance(t.Context())
+	j.erasures.run(t.Context())
+	if names, e := holding(t, dir, []byte(person)), j.Erasures("acme")[0]; names != nil || e.DoneAt == 0 {
+		t.Errorf("the person is in %v: %+v", names, e)
 	}
 }
 
