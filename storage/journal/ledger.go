@@ -234,8 +234,11 @@ func (l *ledger) withdrawn(exchanges int64) {
 func (l *ledger) lossWithdrawn(loss storage.Loss, sign int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	loss.Count, loss.Exchanges = -sign*loss.Count, -sign*loss.Exchanges
-	l.drained = addIncident(l.drained, loss)
+	if sign < 0 {
+		l.drained = addIncident(l.drained, loss)
+	} else {
+		l.drained = withdrawIncident(l.drained, loss)
+	}
 }
 
 // databaseLost counts records that the backend had, and has lost.
@@ -348,6 +351,21 @@ func addIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
 		return incidents
 	}
 	return append(incidents, l)
+}
+
+// withdrawIncident undoes addIncident: it takes a loss from the incidents of its reason at its time, and
+// removes those of which nothing is left.
+func withdrawIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
+	for i := range slices.Backward(incidents) {
+		k := &incidents[i]
+		if k.Reason != l.Reason || l.From < k.From || l.To > k.To {
+			continue
+		}
+		count, exchanges := min(k.Count, l.Count), min(k.Exchanges, l.Exchanges)
+		k.Count, k.Exchanges = k.Count-count, k.Exchanges-exchanges
+		l.Count, l.Exchanges = l.Count-count, l.Exchanges-exchanges
+	}
+	return slices.DeleteFunc(incidents, func(k storage.Loss) bool { return k.Count == 0 && k.Exchanges == 0 })
 }
 
 // marshalLosses and parseLosses move losses to a file and back.

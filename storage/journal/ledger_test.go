@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -362,5 +363,18 @@ func TestIncidents(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("incident %d is %+v, want %+v", i, got[i], want[i])
 		}
+	}
+	l := &ledger{drained: slices.Clone(want)}
+	if l.lossWithdrawn(loss("a", 1, 120, 210), 1); !slices.Equal(l.drained, []storage.Loss{loss("a", 3, 100, 210), want[1], want[2]}) {
+		t.Errorf("without a loss of the first incident: %+v", l.drained)
+	}
+	for _, of := range []storage.Loss{loss("b", 2, 131, 191), loss("a", 6, 271, 300), loss("a", 3, 100, 150)} {
+		l.lossWithdrawn(of, 1)
+	}
+	if len(l.drained) > 0 {
+		t.Errorf("without all losses: %+v", l.drained)
+	}
+	if l.lossWithdrawn(want[0], -1); !slices.Equal(l.drained, want[:1]) {
+		t.Errorf("with a loss again: %+v", l.drained)
 	}
 }
