@@ -79,6 +79,9 @@ func (a *archive) removeGrams(number uint64) error {
 	return nil
 }
 
+// errNoGrams tells a missing file of grams from a missing segment.
+var errNoGrams = errors.New("there are no grams")
+
 // openGrams opens the grams of a segment, which must be those of its file.
 func (a *archive) openGrams(number uint64) (*openGrams, error) {
 	f, size, err := openSealed(segmentPath(a.dir, number, sealedSuffix))
@@ -92,6 +95,9 @@ func (a *archive) openGrams(number uint64) (*openGrams, error) {
 	}
 	path := segmentPath(a.dir, number, gramsSuffix)
 	file, err := OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", errNoGrams, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +233,7 @@ func (g *grams) find(content storage.ContentPart, texts [][]uint32) (bitSet, err
 // are made again. It reports false if they are as they were, or not made yet.
 func (a *archive) dropGrams(number uint64, found error) bool {
 	a.mu.Lock()
-	gone := a.grams[number] && errors.Is(found, fs.ErrNotExist)
+	gone := a.grams[number] && errors.Is(found, errNoGrams)
 	a.mu.Unlock()
 	if !gone && !errors.Is(found, errGrams) && !errors.Is(found, errDamaged) {
 		return false

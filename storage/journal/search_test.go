@@ -268,6 +268,28 @@ func TestMissingGramsAreMadeAgainAtOnce(t *testing.T) {
 	wantRuledOut(t, j, "nowhere", true)
 }
 
+// A search that misses the file of a segment, which is erased or expired meanwhile, leaves its grams.
+func TestGramsStayWithoutTheSegment(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, &backend{}, Options{Dir: dir})
+	withWords(t, j, 9)
+	seal(t, j, 1)
+	eventually(t, "the segment has grams", func() bool { return j.archive.withoutGrams() == nil })
+	alone(j)
+	path := segmentPath(dir, 1, sealedSuffix)
+	if err := os.Rename(path, path+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	wantRuledOut(t, j, "nowhere", false)
+	if len(files(t, dir, gramsSuffix)) != 1 || j.archive.withoutGrams() != nil {
+		t.Error("the grams are dropped")
+	}
+	if err := os.Rename(path+".aside", path); err != nil {
+		t.Fatal(err)
+	}
+	wantRuledOut(t, j, "nowhere", true)
+}
+
 // The grams of what was erased are in no file, and those of an expired segment go with it.
 func TestErasedTextHasNoGrams(t *testing.T) {
 	dir := t.TempDir()
