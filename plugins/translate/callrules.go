@@ -95,23 +95,27 @@ func (p *Request) FitCalls(r CallRules) error {
 }
 
 // fitTools leaves out tools that are there twice, and gives the others parameters that the provider
-// takes.
+// takes. Functions of MCP servers have names that no other tool has (nameMCPTools).
 func (p *Request) fitTools(r CallRules) error {
 	tools := make([]Tool, 0, len(p.Tools))
 	byName := make(map[string]string, len(p.Tools)) // the tools as the client sent them
+	work := 0                                       // of OneObject, for all tools together
 	for _, t := range p.Tools {
-		if !t.Hosted() {
+		if !t.Hosted() && t.MCP == nil {
 			switch known, ok := byName[t.Name]; {
 			case ok && known == string(t.Raw):
 				continue
-			case ok && t.Raw != nil:
+			case ok:
 				return plugins.Invalid(t.Param+".name", "Invalid value for '%s.name': the tool '%s' is there twice, with two meanings.", t.Param, t.Name)
 			}
 			byName[t.Name] = string(t.Raw)
 		}
 		if r.OneObject {
-			var joined []string
-			if t.Parameters, joined = OneObject(t.Parameters); joined != nil {
+			parameters, joined, err := OneObject(t.Parameters, &work)
+			if err != nil {
+				return plugins.Invalid(t.Param+".parameters", "Invalid value for '%s.parameters': the provider takes one object as the schema of the tool '%s', but %v. Send fewer, or put them into a property.", t.Param, t.Name, err)
+			}
+			if t.Parameters = parameters; joined != nil {
 				if err := p.DropWithWarning(t.Param+".parameters", "sent as one object without "+strings.Join(joined, ", ")+", which the provider does not take there"); err != nil {
 					return err
 				}

@@ -41,3 +41,33 @@ func TestClientsGetTheirNamesBack(t *testing.T) {
 		t.Errorf("the choice is of %q", p.ToolChoice.Name)
 	}
 }
+
+// Functions of MCP servers, which are without Raw, have names of their own beside each other and beside
+// a client's function.
+func TestMCPNamesAreDistinct(t *testing.T) {
+	function := func(server, name string) translate.Tool {
+		return translate.Tool{MCP: &translate.MCPTool{Server: server, Name: name}}
+	}
+	const (
+		client = `{"type":"function","name":"mcp_a_b_c"}`
+		one    = `{"type":"mcp","server_label":"a"}`
+		other  = `{"type":"mcp","server_label":"a_b"}`
+	)
+	for _, tools := range [][]string{{client, one, other}, {one, client, other}, {one, other, client}} {
+		p, err := translate.ParseMCP([]byte(`{"model":"m","input":"hi","tools":[`+strings.Join(tools, ",")+`]}`),
+			map[string][]translate.Tool{"a": {function("a", "b_c"), function("a", "b.c")}, "a_b": {function("a_b", "c")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.FitCalls(translate.CallRules{}); err != nil {
+			t.Fatal(err)
+		}
+		names := make(map[string]bool)
+		for i := range p.Tools {
+			names[p.Tools[i].Name] = true
+		}
+		if len(p.Tools) != 4 || len(names) != 4 || !names["mcp_a_b_c"] {
+			t.Errorf("%s: the provider gets the names %v of %d tools", tools, names, len(p.Tools))
+		}
+	}
+}

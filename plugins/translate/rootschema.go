@@ -2,6 +2,8 @@ package translate
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,18 +18,22 @@ var alternatives = []string{"anyOf", "oneOf", "allOf"}
 // OneObject returns the schema of a tool's parameters without alternatives at its root: one object
 // with the properties of all of them. A property is required if every alternative of anyOf or oneOf
 // requires it, or one of allOf. joined is what was joined, nil if the schema is returned as it is.
-func OneObject(schema json.RawMessage) (one json.RawMessage, joined []string) {
+// work, in bytes, grows by what was read; beyond maxRootWork the error is ErrTooManyAlternatives.
+func OneObject(schema json.RawMessage, work *int) (one json.RawMessage, joined []string, err error) {
 	root := gjson.ParseBytes(schema)
 	joined = slices.DeleteFunc(slices.Clone(alternatives), func(name string) bool { return !root.Get(name).IsArray() })
 	if len(joined) == 0 {
-		return schema, nil
+		return schema, nil, nil
 	}
-	o := rootObject{root: root, types: make(map[string]string)}
-	o.required = o.add(root, maxRootDepth)
+	o := rootObject{root: root, work: work, types: make(map[string][]string), seen: make(map[[2]string]bool), targets: make(map[string]map[string]bool)}
+	required := o.add(root)
+	if *work > maxRootWork {
+		return nil, nil, ErrTooManyAlternatives
+	}
 	b := []byte(`{"type":"object"`)
 	root.ForEach(func(key, v gjson.Result) bool {
 		if name := key.Str; name != "type" && name != "properties" && name != "required" && !slices.Contains(alternatives, name) {
-			b = append(plugins.AppendKey(b, name), v.Raw...)
+			b = append(append(append(append(b, ','), key.Raw...), ':'), v.Raw...)
 		}
 		return true
 	})
@@ -36,67 +42,102 @@ func OneObject(schema json.RawMessage) (one json.RawMessage, joined []string) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(plugins.AppendString(b, name), ':'), o.types[name]...)
+		b = append(plugins.AppendString(b, name), ':')
+		if types := o.types[name]; len(types) == 1 {
+			b = append(b, types[0]...)
+		} else {
+			b = append(append(append(b, `{"anyOf":[`...), strings.Join(types, ",")...), "]}"...)
+		}
 	}
-	if b = append(b, '}'); len(o.required) > 0 {
-		required, _ := json.Marshal(o.required) // strings
-		b = append(append(b, `,"required":`...), required...)
+	if b = append(b, '}'); len(required) > 0 {
+		names, _ := json.Marshal(slices.Sorted(maps.Keys(required))) // strings
+		b = append(append(b, `,"required":`...), names...)
 	}
-	return append(b, '}'), joined
+	return append(b, '}'), joined, nil
 }
 
-// maxRootDepth bounds how deep alternatives and references within alternatives are followed.
-const maxRootDepth = 8
+// ErrTooManyAlternatives is the error for schemas whose alternatives are too much work to join.
+var ErrTooManyAlternatives = errors.New("there are too many alternatives at its root")
+
+const (
+	// maxRootWork bounds, in bytes, what is read of the schemas of a request while their alternatives are
+	// joined: each alternative with all within it, and the whole schema for each target of a $ref.
+	maxRootWork = 32 << 20
+	// itemWork is the work, in bytes, for an alternative, or for a name that one requires, beside its text.
+	itemWork = 64
+)
 
 // rootObject collects the properties of an object that is described by alternatives.
 type rootObject struct {
-	root     gjson.Result
-	names    []string          // in their order
-	types    map[string]string // the schemas of the properties, by name
-	required []string
+	root    gjson.Result
+	work    *int                       // in bytes, for all tools of the request
+	names   []string                   // of the properties, in their order
+	types   map[string][]string        // the schemas of the properties, by name
+	seen    map[[2]string]bool         // the names with each of their schemas
+	targets map[string]map[string]bool // what the targets of $ref require, nil within the target itself
 }
 
 // add adds the properties of a schema, and returns which of them it requires.
-func (o *rootObject) add(schema gjson.Result, depth int) (required []string) {
-	if depth == 0 {
-		return nil
+func (o *rootObject) add(schema gjson.Result) (required map[string]bool) {
+	required = make(map[string]bool)
+	if *o.work += itemWork + len(schema.Raw); *o.work > maxRootWork {
+		return required
 	}
-	if path, ok := strings.CutPrefix(schema.Get("$ref").Str, "#/"); ok {
-		schema = o.root.Get(strings.ReplaceAll(gjsonPath(path), "/", "."))
-	}
-	schema.Get("properties").ForEach(func(name, v gjson.Result) bool {
-		switch known, ok := o.types[name.Str]; {
-		case !ok:
-			o.names = append(o.names, name.Str)
-			o.types[name.Str] = v.Raw
-		case known != v.Raw:
-			o.types[name.Str] = `{"anyOf":[` + known + `,` + v.Raw + `]}`
+	fields := schema.Map()
+	maps.Copy(required, o.target(fields["$ref"].Str))
+	fields["properties"].ForEach(func(name, v gjson.Result) bool {
+		if property := [2]string{name.Str, v.Raw}; !o.seen[property] {
+			o.seen[property] = true
+			if o.types[name.Str] == nil {
+				o.names = append(o.names, name.Str)
+			}
+			o.types[name.Str] = append(o.types[name.Str], v.Raw)
 		}
 		return true
 	})
-	for _, name := range schema.Get("required").Array() {
-		required = append(required, name.Str)
+	for _, name := range fields["required"].Array() {
+		required[name.Str] = true
 	}
 	for _, keyword := range alternatives {
-		var common []string
-		for i, alternative := range schema.Get(keyword).Array() {
-			more := o.add(alternative, depth-1)
+		var common map[string]bool
+		for i, alternative := range fields[keyword].Array() {
+			more := o.add(alternative)
 			switch {
 			case keyword == "allOf":
-				required = append(required, more...)
+				maps.Copy(required, more)
 			case i == 0:
 				common = more
 			default:
-				common = slices.DeleteFunc(common, func(name string) bool { return !slices.Contains(more, name) })
+				maps.DeleteFunc(common, func(name string, _ bool) bool { return !more[name] })
 			}
 		}
-		required = append(required, common...)
+		maps.Copy(required, common)
 	}
-	slices.Sort(required)
-	return slices.Compact(required)
+	*o.work += itemWork * len(required)
+	return required
 }
 
-// gjsonPath escapes what is no letter in a path.
-func gjsonPath(pointer string) string {
-	return strings.NewReplacer(".", `\.`, "*", `\*`, "?", `\?`, "$", `\$`, "@", `\@`, "|", `\|`, "#", `\#`).Replace(pointer)
+// target adds the target of a $ref once, and returns what it requires.
+func (o *rootObject) target(ref string) (required map[string]bool) {
+	pointer, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return nil
+	}
+	required, ok = o.targets[pointer]
+	if !ok {
+		o.targets[pointer] = nil
+		if *o.work += len(o.root.Raw); *o.work > maxRootWork {
+			return nil
+		}
+		keys := strings.Split(pointer, "/")
+		for i, key := range keys {
+			keys[i] = gjson.Escape(unescapePointer.Replace(key))
+		}
+		required = o.add(o.root.Get(strings.Join(keys, ".")))
+		o.targets[pointer] = required
+	}
+	return required
 }
+
+// unescapePointer gives the keys of a JSON Pointer (RFC 6901) their own characters back.
+var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
