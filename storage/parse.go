@@ -32,6 +32,8 @@ type parser struct {
 	tokens *json.Decoder
 	path   []string
 	groups []Group
+	// explicit refuses an empty object as a filter.
+	explicit bool
 }
 
 func newParser(root string, raw []byte) *parser {

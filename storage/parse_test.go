@@ -50,6 +50,28 @@ func TestParseFilter(t *testing.T) {
 	}
 }
 
+// What chooses records to erase says so: a value that is missing does not choose all of them.
+func TestParseExplicitFilter(t *testing.T) {
+	const leaf = `{"request_response_rmt":{"user_id":{"equals":"all"}}}`
+	for raw, want := range map[string]string{
+		"":   `filter: expected "all", a leaf or a branch, got nothing`,
+		`{}`: `filter: expected "all", a leaf or a branch, got an empty object`,
+		`{"left":{},"operator":"or","right":` + leaf + `}`:                                          `filter.left: expected "all", a leaf or a branch, got an empty object`,
+		`{"left":"all","operator":"and","right":{"left":` + leaf + `,"operator":"and","right":{}}}`: `filter.right.right: expected "all", a leaf or a branch, got an empty object`,
+		`{"left":"all","operator":"and","right":` + leaf + `}`:                                      "",
+		`"all"`: "",
+		leaf:    "",
+	} {
+		got := ""
+		if _, err := storage.ParseExplicitFilter([]byte(raw), storage.RequestResponse); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}
+
 func TestParseFilterErrors(t *testing.T) {
 	for raw, want := range map[string]string{
 		`null`:    `filter: expected "all", a leaf or a branch, got null`,

@@ -10,13 +10,34 @@ import (
 // is given. Errors name these groups, but a leaf of another group of the language is no
 // error here, see Groups. Errors are *FilterError.
 func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
+	p := newFilterParser(raw, groups)
+	if p.absent() {
+		return All{}, nil
+	}
+	return p.whole()
+}
+
+// ParseExplicitFilter is ParseFilter for what chooses records to change or to erase: only "all" is All.
+// Absent raw, and {} anywhere in the filter, are errors, because they may stand for a value that is missing.
+func ParseExplicitFilter(raw []byte, groups ...Group) (Filter, error) {
+	p := newFilterParser(raw, groups)
+	p.explicit = true
+	return p.whole()
+}
+
+func newFilterParser(raw []byte, groups []Group) *parser {
 	p := newParser("filter", raw)
 	p.groups = groups
 	if len(groups) == 0 {
 		p.groups = allGroups
 	}
-	if p.absent() {
-		return All{}, nil
+	return p
+}
+
+// whole reads a filter after which nothing follows.
+func (p *parser) whole() (Filter, error) {
+	if p.explicit && p.absent() {
+		return nil, p.fail(`expected "all", a leaf or a branch, got nothing`)
 	}
 	f, err := p.filter()
 	if err != nil {
@@ -43,6 +64,8 @@ func (p *parser) filter() (Filter, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case !more && p.explicit:
+		return nil, p.fail(`expected "all", a leaf or a branch, got an empty object`)
 	case !more:
 		return All{}, nil
 	case slices.Contains(branchKeys, key):

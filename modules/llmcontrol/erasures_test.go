@@ -147,6 +147,7 @@ func TestErasures(t *testing.T) {
 	for body, want := range map[string]int{
 		``: 400, `{"what":"content"}`: 400, `{"filter":"all"}`: 400, `{"filter":"all","what":"everything"}`: 400, `{"filter":"all","what":["record"]}`: 400,
 		`{"filter":{},"what":"record"}`: 400, `{"filter":null,"what":"record"}`: 400, `{"filter":{"left":{},"operator":"or","right":{"request_response_rmt":{"user_id":{"equals":"a"}}}},"what":"record"}`: 400,
+		`{"filter":{"left":{},"operator":"or","right":{"request_response_rmt":{"user_id":{"equals":"all"}}}},"what":"record"}`: 400,
 		`{"filter":"all","what":"content","more":1}`: 400, `{"filter":{"users_view":{"cost":{"gt":1}}},"what":"content"}`: 400,
 		`{"filter":{"request_response_rmt":{"user":{"equals":1}}},"what":"content"}`: 400,
 	} {

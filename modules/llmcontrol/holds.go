@@ -1,7 +1,6 @@
 package llmcontrol
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -21,10 +20,7 @@ const maxReason = 500
 // recordFilter reads a filter of records. The key must have the scope query if the filter is
 // about content, because what it matches tells of that.
 func (c *call) recordFilter(text json.RawMessage) (storage.Filter, error) {
-	filter, err := storage.ParseFilter(text, storage.RequestResponse)
-	if err == nil && takesAll(filter) && !bytes.Contains(text, []byte(`"all"`)) { // null, {}: a value that is missing
-		return nil, bad(`filter: the filter of the records is expected, or "all"`)
-	}
+	filter, err := storage.ParseExplicitFilter(text, storage.RequestResponse)
 	if err == nil {
 		err = storage.CheckFilterWork(filter)
 	}
@@ -35,18 +31,6 @@ func (c *call) recordFilter(text json.RawMessage) (storage.Filter, error) {
 		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
 	}
 	return alsoMasked(filter, c.app.Maskers().Of(c.org.Name, mask.Content{})), nil
-}
-
-// takesAll reports whether a filter takes all records.
-func takesAll(f storage.Filter) bool {
-	switch f := f.(type) {
-	case storage.All:
-		return true
-	case *storage.Branch:
-		left, right := takesAll(f.Left), takesAll(f.Right)
-		return f.Or && (left || right) || left && right
-	}
-	return false
 }
 
 // alsoMasked returns a filter that takes a name for the label, too, that stands for it where names
