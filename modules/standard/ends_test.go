@@ -164,7 +164,7 @@ var chatDoor = &door{
 			}
 			calls[i] += call.Get("function.name").Str + call.Get("function.arguments").Str
 		}
-		h.finish(choice.Get("finish_reason").Str, "stop", "tool_calls", "function_call")
+		h.finish(cmp.Or(choice.Get("native_finish_reason").Str, choice.Get("finish_reason").Str), "stop", "tool_calls", "function_call")
 	},
 }
 
@@ -225,7 +225,11 @@ var messagesDoor = &door{
 		if piece := e.Get("delta.partial_json"); piece.Exists() {
 			calls[index] += piece.Str
 		}
-		h.finish(e.Get("stop_reason").Str+e.Get("delta.stop_reason").Str, "end_turn", "tool_use", "stop_sequence")
+		message := e
+		if delta := e.Get("delta"); delta.Exists() {
+			message = delta
+		}
+		h.finish(cmp.Or(message.Get("native_stop_reason").Str, message.Get("stop_reason").Str), "end_turn", "tool_use", "stop_sequence")
 	},
 }
 

@@ -37,9 +37,7 @@ func (*chatEncoder) Object(a *translate.Assembler) json.RawMessage {
 	}
 	b = appendList(appendChatCalls(b, m.calls), "images", m.images)
 	b = appendChatLogprobs(append(b, `},"logprobs":`...), m.logprobs)
-	b = plugins.AppendString(append(b, `,"finish_reason":`...), chatEndings.of(a))
-	b = append(b, `}]`...)
-	return append(appendChatUsage(b, a), '}')
+	return append(appendChatUsage(appendChatFinish(b, a), a), '}')
 }
 
 func (m *chatMessage) add(item gjson.Result) {

@@ -32,7 +32,7 @@ func (c *chatEncoder) Append(b []byte, a *translate.Assembler, e translate.Event
 	switch e.Type {
 	case translate.Began:
 		c.begin(a)
-		return c.chunk(b, `"role":"assistant","content":""`, "")
+		return c.chunk(b, `"role":"assistant","content":""`)
 	case translate.PartOpened:
 		return c.openPart(b, e)
 	case translate.TextAdded:
@@ -43,11 +43,11 @@ func (c *chatEncoder) Append(b []byte, a *translate.Assembler, e translate.Event
 		}
 	case translate.Annotated:
 		c.annotations++
-		return c.chunk(b, `"annotations":[`+indexed(chatCitation(nil, e.Annotation, c.before, e.Part.Length), c.annotations-1)+`]`, "")
+		return c.chunk(b, `"annotations":[`+indexed(chatCitation(nil, e.Annotation, c.before, e.Part.Length), c.annotations-1)+`]`)
 	case translate.ItemClosed:
 		if e.Output.Kind == translate.ImageOutput {
 			c.images++
-			return c.chunk(b, `"images":[`+indexed(chatImage(e.Output.JSON), c.images-1)+`]`, "")
+			return c.chunk(b, `"images":[`+indexed(chatImage(e.Output.JSON), c.images-1)+`]`)
 		}
 	case translate.Idle:
 		return append(b, ": ping\n\n"...)
@@ -86,16 +86,22 @@ func (c *chatEncoder) startChunk(b []byte) []byte {
 	return append(b, `,"choices":[{"index":0,"delta":{`...)
 }
 
-func (c *chatEncoder) finishChunk(b []byte, logprobs []byte, finish string) []byte {
+func (c *chatEncoder) finishChunk(b []byte, logprobs []byte) []byte {
 	b = append(b, `},"logprobs":`...)
 	b = appendChatLogprobs(b, logprobs)
-	b = plugins.AppendStringOrNull(append(b, `,"finish_reason":`...), finish)
-	b = append(b, `}]`...)
+	b = append(b, `,"finish_reason":null}]`...)
 	return append(b, c.tail...)
 }
 
-func (c *chatEncoder) chunk(b []byte, members, finish string) []byte {
-	return c.finishChunk(append(c.startChunk(b), members...), nil, finish)
+func (c *chatEncoder) chunk(b []byte, members string) []byte {
+	return c.finishChunk(append(c.startChunk(b), members...), nil)
+}
+
+// appendChatFinish appends why an answer ended, and the end of its choice.
+func appendChatFinish(b []byte, a *translate.Assembler) []byte {
+	finish, native := chatEndings.of(a)
+	b = plugins.AppendString(append(b, `,"finish_reason":`...), finish)
+	return append(appendNative(b, "native_finish_reason", native), `}]`...)
 }
 
 var chatTexts = map[translate.PartKind]string{
@@ -117,14 +123,14 @@ func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {
 	if e.Output.IsCall() {
 		c.calls = append(c.calls, e.Output)
 		b = appendChatCall(append(c.startCall(c.startChunk(b), e.Output), ','), e.Output.Kind, rawString(e.Output.CallID), rawString(e.Output.FlatName()), "")
-		return c.finishChunk(append(b, ']'), nil, "")
+		return c.finishChunk(append(b, ']'), nil)
 	}
 	member := chatTexts[e.Part.Kind]
 	if !c.begun[member] {
 		c.begun[member] = true
 		return b
 	}
-	return c.chunk(b, member+blankLine+`"`, "")
+	return c.chunk(b, member+blankLine+`"`)
 }
 
 // startCall opens a list of one call, whose members follow.
@@ -167,7 +173,7 @@ func (c *chatEncoder) text(b []byte, e translate.Event) []byte {
 		b = append(b, e.Text...)
 		b = append(b, '"')
 	}
-	return c.finishChunk(b, e.Logprobs, "")
+	return c.finishChunk(b, e.Logprobs)
 }
 
 // end appends the error, or the reason to stop and the usage if the client asked for it.
@@ -176,7 +182,8 @@ func (c *chatEncoder) end(b []byte, a *translate.Assembler) []byte {
 		b = e.AppendObject(append(b, `data: {"error":`...))
 		return append(b, "}\n\n"...)
 	}
-	b = c.chunk(b, "", chatEndings.of(a))
+	b = appendChatFinish(append(c.startChunk(b), `},"logprobs":null`...), a)
+	b = append(b, c.tail...)
 	if c.usage {
 		b = append(append(b, c.head...), `,"choices":[]`...)
 		b = append(appendChatUsage(b, a), "}\n\n"...)

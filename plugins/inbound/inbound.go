@@ -236,26 +236,38 @@ func items(a *translate.Assembler) []gjson.Result {
 	return all
 }
 
-// endings are the names that an API has for why an answer ended.
+// endings are the names that an API has for why an answer ended. Strict clients lose the whole answer
+// if it has another one.
 type endings struct{ limit, context, filter, sequence, call, stop string }
 
-func (e *endings) of(a *translate.Assembler) string {
+// of returns the name of why an answer ended, and the provider's own name where the API has none:
+// then it says that the answer is incomplete, as at a limit.
+func (e *endings) of(a *translate.Assembler) (name, native string) {
 	switch reason := a.StopReason(); reason {
 	case translate.ReasonMaxOutputTokens:
-		return e.limit
+		return e.limit, ""
 	case translate.ReasonContextFull:
-		return e.context
+		return e.context, ""
 	case translate.ReasonContentFilter:
-		return e.filter
+		return e.filter, ""
 	case translate.ReasonStopSequence:
-		return e.sequence
+		return e.sequence, ""
 	default:
-		if own := reason.Own(); own != "" {
-			return own
+		if native = reason.Own(); native != "" {
+			return e.limit, native
 		}
 	}
 	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
-		return e.call
+		return e.call, ""
 	}
-	return e.stop
+	return e.stop, ""
+}
+
+// appendNative appends the provider's own name for why an answer ended, as a member that is not an
+// object's first. It appends nothing for "".
+func appendNative(b []byte, key, native string) []byte {
+	if native == "" {
+		return b
+	}
+	return plugins.AppendString(plugins.AppendKey(b, key), native)
 }

@@ -25,16 +25,15 @@ func (m *messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
 			blocks = appendBlocks(blocks, item)
 		}
 	}
-	return appendMessage(nil, a, blocks, stopReason(a))
+	return appendMessage(nil, a, blocks, appendStop(nil, a))
 }
 
-// appendMessage appends a message. stop is "" for a message that begins.
-func appendMessage(b []byte, a *translate.Assembler, blocks []byte, stop string) []byte {
+// appendMessage appends a message. stop are the members of why it ended.
+func appendMessage(b []byte, a *translate.Assembler, blocks, stop []byte) []byte {
 	b = append(append(b, `{"id":"msg_`...), strings.TrimPrefix(a.ID(), "resp_")...)
 	b = plugins.AppendString(append(b, `","type":"message","role":"assistant","model":`...), a.Model())
 	b = append(append(append(b, `,"content":[`...), blocks...), ']')
-	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "stop_reason"), stop)
-	b = append(b, `,"stop_sequence":null,"usage":`...)
+	b = append(append(append(b, ','), stop...), `,"usage":`...)
 	return append(appendMessagesUsage(b, a), '}')
 }
 

@@ -42,7 +42,7 @@ func (m *messagesEncoder) Append(b []byte, a *translate.Assembler, e translate.E
 	switch e.Type {
 	case translate.Began:
 		b = append(b, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
-		b = append(appendMessage(b, a, nil, ""), "}\n\n"...)
+		b = append(appendMessage(b, a, nil, []byte(`"stop_reason":null,"stop_sequence":null`)), "}\n\n"...)
 	case translate.ItemOpened:
 		return m.openItem(b, e.Output)
 	case translate.PartOpened:
@@ -214,21 +214,31 @@ func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
 		b = append(b, "event: error\ndata: "...)
 		return append(appendMessagesError(b, e), "\n\n"...)
 	}
-	b = append(b, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""...)
-	b = append(append(b, stopReason(a)...), `","stop_sequence":null},"usage":`...)
+	b = append(b, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{"...)
+	b = append(appendStop(b, a), `},"usage":`...)
 	b = append(appendMessagesUsage(b, a), "}\n\n"...)
 	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
 
-// stopReason is why a message ended. OpenAI's models refuse in a part of their own, with the finish
-// reason `stop` (https://platform.openai.com/docs/guides/structured-outputs#refusals).
-func stopReason(a *translate.Assembler) string {
-	reason := messagesEndings.of(a)
-	if reason == messagesEndings.stop && slices.ContainsFunc(a.Outputs(), func(o *translate.Output) bool { return o.Refused }) {
-		return messagesEndings.filter
+// appendStop appends the members of why a message ended. OpenAI's models refuse in a part of their own, with
+// the finish reason `stop` (https://platform.openai.com/docs/guides/structured-outputs#refusals).
+func appendStop(b []byte, a *translate.Assembler) []byte {
+	reason, native := messagesEndings.of(a)
+	switch {
+	case reason == messagesEndings.stop && slices.ContainsFunc(a.Outputs(), func(o *translate.Output) bool { return o.Refused }):
+		reason = messagesEndings.filter
+	case native == pauseTurn:
+		reason, native = pauseTurn, ""
 	}
-	return reason
+	b = plugins.AppendString(append(b, `"stop_reason":`...), reason)
+	return appendNative(append(b, `,"stop_sequence":null`...), nativeStop, native)
 }
+
+// pauseTurn is a reason that Anthropic alone has: the model continues if the client sends the turn again.
+const pauseTurn = "pause_turn"
+
+// nativeStop is the member for the provider's own reason, as OpenRouter has native_finish_reason.
+const nativeStop = "native_stop_reason"
 
 var messagesEndings = endings{limit: "max_tokens", context: "model_context_window_exceeded", filter: "refusal", sequence: "stop_sequence", call: "tool_use", stop: "end_turn"}
 
@@ -245,6 +255,7 @@ var blockDeltas = []struct{ kind, member, empty, delta string }{
 func streamMessage(object gjson.Result) []byte {
 	head, _ := sjson.SetRaw(object.Raw, "content", "[]") // of an object, like the next
 	head, _ = sjson.SetRaw(head, "stop_reason", "null")
+	head, _ = sjson.Delete(head, nativeStop)
 	b := appendEvent(nil, "message_start", `"message":`+head)
 	for i, block := range object.Get("content").Array() {
 		begun, deltas := block.Raw, []string(nil)
@@ -268,7 +279,7 @@ func streamMessage(object gjson.Result) []byte {
 		b = appendEvent(b, "content_block_stop", index)
 	}
 	end := member([]byte(`"delta":{"stop_reason":`+cmp.Or(object.Get("stop_reason").Raw, "null")), "stop_sequence", object.Get("stop_sequence"))
-	end = append(end, '}')
+	end = append(member(end, nativeStop, object.Get(nativeStop)), '}')
 	b = appendEvent(b, "message_delta", string(member(end, "usage", object.Get("usage"))))
 	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }

@@ -162,6 +162,11 @@ func TestReasons(t *testing.T) {
 		{ReasonContextFull, "incomplete max_output_tokens"},
 		{ReasonError, "failed "},
 		{Reasons{}.Of("\"new\""), `incomplete "new"`},
+		{Reasons{}.Of(""), "incomplete other"},
+		{Reasons{}.Of("new\n\ndata: {}"), "incomplete other"},
+		{Reasons{}.Of("n\u00e9w"), "incomplete other"},
+		{Reasons{}.Of(strings.Repeat("x", 64)), "incomplete " + strings.Repeat("x", 64)},
+		{Reasons{}.Of(strings.Repeat("x", 65)), "incomplete other"},
 		{Reasons{"abort": ReasonInterrupted}.Of("abort"), "failed "}, // of nothing
 	}
 	for _, test := range tests {

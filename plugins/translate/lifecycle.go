@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -184,13 +185,21 @@ var (
 // own is the word of reasons that only the provider has a name for.
 const own = "own"
 
+// maxReason bounds a provider's name for a reason, in bytes.
+const maxReason = 64
+
+// otherReason stands for a name that clients are not told.
+const otherReason = "other"
+
 // Reasons are the reasons to stop by the provider's names for them.
 type Reasons map[string]Reason
 
 // Of returns the reason of a name. The answer keeps what it has if the name is new, and is not
-// called complete.
+// called complete. A new name that is no short text of printable ASCII is "other" to clients.
 func (r Reasons) Of(name string) Reason {
 	switch reason, ok := r[name]; {
+	case !ok && (name == "" || len(name) > maxReason || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })):
+		return Reason{statusIncomplete, otherReason, own}
 	case !ok:
 		return Reason{statusIncomplete, name, own}
 	case reason == ReasonInterrupted:
