@@ -11,18 +11,20 @@ import (
 )
 
 // hostedBlocks are the two blocks by which Messages show a tool that the provider ran. result
-// is empty for an item that has no such blocks.
+// is empty for an item that has no such blocks: clients wait for the result of a call that has none.
 type hostedBlocks struct{ id, name, input, result string }
 
 // TranslatedToolUse begins the ids of hosted calls that another provider made. Anthropic does not
 // take them back: it encrypts what its own tools find.
 const TranslatedToolUse = "srvtoolu_item_"
 
-// readHosted reads an item of the Responses API
+// readHosted reads an item of the Responses API. Hosts that do not say what a tool has found leave out the
+// sources or the outputs, or have null for them: an empty list would mean that it found nothing
 // (https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool).
 func readHosted(item gjson.Result) (h hostedBlocks) {
 	h.id = TranslatedToolUse + strings.TrimPrefix(item.Get("id").Str, "item_")
 	action, isFailed := item.Get("action"), item.Get("status").Str == "failed"
+	sources, outputs := action.Get("sources"), item.Get("outputs")
 	switch kind := item.Get("type").Str; {
 	case kind == "web_search_call" && action.Get("type").Str == "search":
 		query := action.Get("query").Str
@@ -30,16 +32,18 @@ func readHosted(item gjson.Result) (h hostedBlocks) {
 			query = action.Get("queries.0").Str
 		}
 		h.name, h.input = "web_search", `{"query":`+rawString(query)+`}`
-		h.result = `{"type":"web_search_tool_result_error","error_code":"unavailable"}`
-		if !isFailed {
-			h.result = "[" + string(appendPages(nil, action.Get("sources"))) + "]"
+		if isFailed {
+			h.result = `{"type":"web_search_tool_result_error","error_code":"unavailable"}`
+		} else if sources.IsArray() {
+			h.result = "[" + string(appendPages(nil, sources)) + "]"
 		}
 	case kind == "code_interpreter_call":
 		h.name, h.input = "code_execution", `{"code":`+rawString(item.Get("code").Str)+`}`
-		h.result = `{"type":"code_execution_tool_result_error","error_code":"unavailable"}`
-		if !isFailed {
+		if isFailed {
+			h.result = `{"type":"code_execution_tool_result_error","error_code":"unavailable"}`
+		} else if outputs.IsArray() {
 			var logs strings.Builder
-			for _, output := range item.Get("outputs").Array() {
+			for _, output := range outputs.Array() {
 				logs.WriteString(output.Get("logs").Str)
 			}
 			h.result = `{"type":"code_execution_result","stdout":` + rawString(logs.String()) + `,"stderr":"","return_code":0,"content":[]}`
@@ -90,11 +94,15 @@ func (m *messagesEncoder) appendHosted(b []byte, o *translate.Output) []byte {
 	return m.stopBlock(m.startBlock(b, h.found()))
 }
 
-// appendServerTools appends how often the provider searched, to usage without its last brace.
+// appendServerTools appends how often the provider searched, to usage without its last brace. It counts the
+// searches that have results.
 func appendServerTools(b []byte, a *translate.Assembler) []byte {
 	var searches int64
 	for _, o := range a.Outputs() {
-		if o.Kind == translate.HostedOutput && gjson.GetBytes(o.JSON, "type").Str == "web_search_call" {
+		if o.Kind != translate.HostedOutput {
+			continue
+		}
+		if h := readHosted(gjson.ParseBytes(o.JSON)); h.name == "web_search" && strings.HasPrefix(h.result, "[") {
 			searches++
 		}
 	}

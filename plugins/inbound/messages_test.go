@@ -238,13 +238,22 @@ func TestMessagesShowHostedTools(t *testing.T) {
 			a.Item([]byte(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","queries":["q"],"sources":[{"type":"api","name":"oai-weather"}]}}`))
 		}, []string{`{"query":"q"}`, `[]`}, 1},
 		{"a search that failed", tools, func(a *translate.Assembler) { a.WebSearch(translate.HostedCall{Failed: true}) },
-			[]string{`{"query":""}`, `{"type":"web_search_tool_result_error","error_code":"unavailable"}`}, 1},
+			[]string{`{"query":""}`, `{"type":"web_search_tool_result_error","error_code":"unavailable"}`}, 0},
 		{"code", tools, func(a *translate.Assembler) { a.CodeInterpreter(translate.HostedCall{Code: "1+1", Logs: "2\n"}) },
 			[]string{`{"code":"1+1"}`, `{"type":"code_execution_result","stdout":"2\n","stderr":"","return_code":0,"content":[]}`}, 0},
 		{"not asked for", "", func(a *translate.Assembler) { a.WebSearch(translate.HostedCall{Queries: []string{"q"}}) }, nil, 1},
 		{"a page that was opened", tools, func(a *translate.Assembler) {
 			a.Item([]byte(`{"type":"web_search_call","status":"completed","action":{"type":"open_page","url":"https://x"}}`))
-		}, nil, 1},
+		}, nil, 0},
+		{"a search of which the host tells no sources", tools, func(a *translate.Assembler) {
+			a.Item([]byte(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`))
+		}, nil, 0},
+		{"code of which the host tells no outputs", tools, func(a *translate.Assembler) {
+			a.Item([]byte(`{"type":"code_interpreter_call","id":"ci_1","status":"completed","code":"1+1","outputs":null}`))
+		}, nil, 0},
+		{"code that has put out nothing", tools, func(a *translate.Assembler) {
+			a.Item([]byte(`{"type":"code_interpreter_call","id":"ci_1","status":"completed","code":"a=1","outputs":[]}`))
+		}, []string{`{"code":"a=1"}`, `{"type":"code_execution_result","stdout":"","stderr":"","return_code":0,"content":[]}`}, 0},
 	} {
 		for _, stream := range []bool{false, true} {
 			p, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]` + c.tools + `}`))
@@ -271,20 +280,29 @@ func TestMessagesShowHostedTools(t *testing.T) {
 	}
 }
 
-// OpenAI says what a search has found only if it is asked to, and others may refuse to be asked.
-func TestSourcesOfSearchesAreAskedFor(t *testing.T) {
-	for url, want := range map[string]int{"https://api.openai.com/v1": 1, "https://example.com/v1": 0} {
-		p, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`))
+// OpenAI says what a search or code has come to only if it is asked to, and others may refuse to be asked.
+func TestResultsOfHostedToolsAreAskedFor(t *testing.T) {
+	const search, code = `{"type":"web_search_20250305","name":"web_search"}`, `{"type":"code_execution_20250825","name":"code_execution"}`
+	for _, c := range []struct {
+		url, tools       string
+		sources, outputs int
+	}{
+		{"https://api.openai.com/v1", search, 1, 0},
+		{"https://api.openai.com/v1", code, 0, 1},
+		{"https://api.openai.com/v1", search + "," + code, 1, 1},
+		{"https://example.com/v1", search + "," + code, 0, 0},
+	} {
+		p, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[` + c.tools + `]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := openai.Provider{}.Prepare(t.Context(), p, translate.Target{Model: "m", BaseURL: url})
+		req, err := openai.Provider{}.Prepare(t.Context(), p, translate.Target{Model: "m", BaseURL: c.url})
 		if err != nil {
 			t.Fatal(err)
 		}
 		body, _ := io.ReadAll(req.Body)
-		if strings.Count(string(body), "web_search_call.action.sources") != want {
-			t.Errorf("%s got %s", url, body)
+		if strings.Count(string(body), "web_search_call.action.sources") != c.sources || strings.Count(string(body), "code_interpreter_call.outputs") != c.outputs {
+			t.Errorf("%s got %s", c.url, body)
 		}
 	}
 }
@@ -329,6 +347,65 @@ func TestStopReason(t *testing.T) {
 			out.Write(a.End())
 			if got := out.String(); !strings.Contains(got, c.want) {
 				t.Errorf("%s, streamed %t: want %s: %s", c.dialect, stream, c.want, got)
+			}
+		}
+	}
+}
+
+// Clients that know an API's reasons alone get one of these: the provider's own stands beside it, and never
+// as it is in the stream.
+func TestNativeReason(t *testing.T) {
+	for _, c := range []struct{ own, stop, nativeStop, nativeFinish string }{
+		{"NEW", "max_tokens", "NEW", "NEW"},
+		{`a "b\c"`, "max_tokens", `a "b\c"`, `a "b\c"`},
+		{"x\"}}\n\nevent: error\ndata: {}", "max_tokens", "other", "other"},
+		{"pause_turn", "pause_turn", "", "pause_turn"},
+	} {
+		for dialect, read := range map[plugins.Dialect]func(answer gjson.Result) (reason, native string){
+			plugins.Messages: func(answer gjson.Result) (string, string) {
+				return answer.Get("stop_reason").Str, answer.Get("native_stop_reason").Str
+			},
+			plugins.Chat: func(answer gjson.Result) (string, string) {
+				return answer.Get("choices.0.finish_reason").Str, answer.Get("choices.0.native_finish_reason").Str
+			},
+		} {
+			api, _ := inbound.Of(dialect)
+			want, wantNative, check := c.stop, c.nativeStop, plugintest.CheckMessages
+			if dialect == plugins.Chat {
+				want, wantNative, check = "length", c.nativeFinish, plugintest.CheckChat
+			}
+			p, err := api.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Stream = true
+			var out strings.Builder
+			a := translate.NewAssembler(p, &out, translate.Options{Encoder: api.Encoder(p)})
+			a.Start("m", "r")
+			a.Text(0, "half")
+			a.Finish(translate.Reasons{}.Of(c.own))
+			out.Write(a.End())
+			object := gjson.ParseBytes(a.Response())
+			if reason, native := read(object); reason != want || native != wantNative {
+				t.Errorf("%s: the object of %s has %q, %q, want %q, %q", c.own, dialect, reason, native, want, wantNative)
+			}
+			for _, stream := range []string{out.String(), string(api.Stream(object))} {
+				var reason, native string
+				for line := range strings.Lines(stream) {
+					data, _ := strings.CutPrefix(line, "data: ")
+					event := gjson.Parse(data)
+					if delta := event.Get("delta"); delta.Exists() {
+						event = delta
+					}
+					r, n := read(event)
+					reason, native = reason+r, native+n
+				}
+				if reason != want || native != wantNative {
+					t.Errorf("%s: the stream of %s has %q, %q, want %q, %q:\n%s", c.own, dialect, reason, native, want, wantNative, stream)
+				}
+			}
+			if _, err := check([]byte(out.String())); err != nil {
+				t.Errorf("%s: %s: %v\n%s", c.own, dialect, err, out.String())
 			}
 		}
 	}

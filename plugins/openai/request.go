@@ -164,9 +164,14 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if body, err = sjson.DeleteBytes(body, "stream_options.include_usage"); err != nil {
 		return nil, err
 	}
-	if isOf(complete, t.BaseURL) && slices.ContainsFunc(p.Tools, searchesWeb) { // the answer shows what it found
-		if body, err = sjson.SetBytes(body, "include.-1", "web_search_call.action.sources"); err != nil {
-			return nil, err
+	if isOf(complete, t.BaseURL) {
+		for _, result := range results {
+			if !slices.ContainsFunc(p.Tools, func(t translate.Tool) bool { return strings.HasPrefix(t.Type, result.tool) }) {
+				continue
+			}
+			if body, err = sjson.SetBytes(body, "include.-1", result.include); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to set or to encrypt
@@ -195,7 +200,12 @@ func hosts(t *translate.Tool) bool {
 	return slices.Contains(hosted, t.Type)
 }
 
-func searchesWeb(t translate.Tool) bool { return strings.HasPrefix(t.Type, "web_search") }
+// results are what hosted tools come to, by what their types begin with. An answer has it only if the
+// request includes it (https://platform.openai.com/docs/api-reference/responses/create#responses_create-include).
+var results = []struct{ tool, include string }{
+	{"web_search", "web_search_call.action.sources"},
+	{"code_interpreter", "code_interpreter_call.outputs"},
+}
 
 // withTools is the body with the tools that the Responses API has. Its functions are strict
 // unless they say otherwise, which those of other APIs are not
