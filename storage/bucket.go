@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -187,7 +188,7 @@ func (b Buckets) indexes(moments []Timestamp, to []int32) []int32 {
 // than those of b by shift. A Timestamp of a request is in none before the first of them.
 func (b Buckets) grid() (grid Buckets, shift int32) {
 	const earliest = -1 << 43 // milliseconds, before any request
-	grid = Buckets{Width: b.Width, zone: b.zone}
+	grid = Buckets{Width: b.Width, Len: math.MaxInt, zone: b.zone}
 	switch {
 	case b.Len == 0:
 		return Buckets{}, 0
@@ -204,8 +205,11 @@ func (b Buckets) grid() (grid Buckets, shift int32) {
 	return grid, int32(n)
 }
 
-// name tells buckets of a grid from others.
+// name tells buckets of a grid, or that there are none, from others.
 func (b Buckets) name() string {
+	if b.Len == 0 {
+		return "none"
+	}
 	return fmt.Sprint(b.Start, " ", b.Width, " ", b.first, " ", b.zone.name())
 }
 
