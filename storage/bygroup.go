@@ -105,7 +105,12 @@ func (c *chains[T]) clear() {
 	c.heads, c.links = c.heads[:0], c.links[:0]
 }
 
-// size is how many bytes the chains take, besides what the values refer to.
+// used is how many bytes the values take, besides what they refer to.
+func (c *chains[T]) used() int {
+	return 4*len(c.heads) + len(c.links)*int(unsafe.Sizeof(link[T]{}))
+}
+
+// size is used, with the memory that is not used.
 func (c *chains[T]) size() int {
 	return 4*cap(c.heads) + cap(c.links)*int(unsafe.Sizeof(link[T]{}))
 }

@@ -97,9 +97,19 @@ func (p *partialCounts) Add(b *RowBatch) bool {
 	return true
 }
 
+// Size implements PartialSums.
+func (p *partialCounts) Size() int {
+	size := 0
+	for _, counts := range p.sets {
+		size += len(counts) * int(unsafe.Sizeof(count{}))
+	}
+	return size
+}
+
 // End implements PartialSums.
-func (p *partialCounts) End() (size int) {
+func (p *partialCounts) End() int {
 	p.query, p.value = nil, nil // they may be kept
+	size := int(unsafe.Sizeof(*p)) + cap(p.sets)*int(unsafe.Sizeof([]count{}))
 	for _, counts := range p.sets {
 		size += cap(counts) * int(unsafe.Sizeof(count{}))
 	}
@@ -159,12 +169,14 @@ type partialDurations struct {
 	query     *GroupQuery
 	durations func(*RowBatch) []plugins.Duration
 	sets      [][]distribution
+	values    int // about how many bytes the durations take, until End
 }
 
 // Add implements PartialSums.
 func (p *partialDurations) Add(b *RowBatch) bool {
 	durations := p.durations(b)
 	p.query.eachGroup(b, func(set int, groups []int) {
+		p.values += b.Len * valueBytes
 		p.sets = grown(p.sets, set+1)
 		p.sets[set] = grown(p.sets[set], slices.Max(groups)+1)
 		for i, group := range groups {
@@ -174,6 +186,15 @@ func (p *partialDurations) Add(b *RowBatch) bool {
 		}
 	})
 	return true
+}
+
+// Size implements PartialSums.
+func (p *partialDurations) Size() int {
+	size := p.values
+	for _, distributions := range p.sets {
+		size += len(distributions) * int(unsafe.Sizeof(distribution{}))
+	}
+	return size
 }
 
 // End implements PartialSums.

@@ -30,6 +30,8 @@ const (
 	manyFresh = 1 << 15
 	// fewFresh values take less memory than a run of them.
 	fewFresh = 32
+	// valueBytes are about what a value takes that is in no run yet.
+	valueBytes = 4
 	// fewValues are ordered faster than they are counted.
 	fewValues = 1 << 10
 )

@@ -344,12 +344,14 @@ type scoreCell struct {
 type scoreAdder struct {
 	query *GroupQuery
 	cells partialScores
+	added int // scores
 	// start and next bound the part of the calendar that the last score was of.
 	start, next Timestamp
 }
 
 // Add implements PartialSums.
 func (s *scoreAdder) Add(b *RowBatch) bool {
+	s.added += b.Len
 	for i, at := range b.CreatedAt {
 		if at < s.start || at >= s.next {
 			s.start, s.next = s.query.Increment.Around(at, s.query.Zone)
@@ -359,6 +361,9 @@ func (s *scoreAdder) Add(b *RowBatch) bool {
 	}
 	return true
 }
+
+// Size implements PartialSums.
+func (s *scoreAdder) Size() int { return 64*len(s.cells) + 16*s.added }
 
 // End implements PartialSums.
 func (s *scoreAdder) End() int { return 0 }

@@ -18,6 +18,8 @@ type partialTotals struct {
 	span Window
 	// enough is true once any group will do, and there is one.
 	enough bool
+	// values are about how many bytes the values take that percentiles are of, until End.
+	values int
 	// groups, totals and buckets are of the rows of a batch.
 	groups  []int
 	totals  []*Totals
@@ -38,7 +40,7 @@ func newPartialTotals(q *GroupQuery, grid Buckets, unused PartialSums) *partialT
 	if !ok {
 		p = new(partialTotals)
 	}
-	p.query, p.grid, p.span, p.enough = q, grid, never, false
+	p.query, p.grid, p.span, p.enough, p.values = q, grid, never, false, 0
 	if q.Apart {
 		p.sets = grown(p.sets, len(q.By))
 	} else {
@@ -85,6 +87,9 @@ func (p *partialTotals) Add(b *RowBatch) (more bool) {
 		}
 		p.addTo(&p.sets[set], b)
 	}
+	if q.Details {
+		p.values += (len(p.sets) - p.first) * b.Len * 2 * valueBytes // two durations of each row
+	}
 	added := func(t *Totals) bool { return t != nil }
 	p.enough = q.Top.Count > 0 && q.Top.By == AnyGroups && slices.ContainsFunc(p.totals, added)
 	return !p.enough
@@ -114,9 +119,20 @@ func (p *partialTotals) addTo(s *partialSet, b *RowBatch) {
 	addTotals(p.totals, b)
 }
 
+// Size implements PartialSums.
+func (p *partialTotals) Size() int {
+	size := p.values
+	for i := range p.sets {
+		s := &p.sets[i]
+		size += len(s.totals)*int(unsafe.Sizeof(Totals{})) + s.days.sets.used() + s.cells.used() + s.details.used()
+	}
+	return size
+}
+
 // End implements PartialSums.
-func (p *partialTotals) End() (size int) {
+func (p *partialTotals) End() int {
 	p.query, p.groups, p.totals, p.buckets = nil, nil, nil, nil // they may be kept
+	size := int(unsafe.Sizeof(*p)) + cap(p.sets)*int(unsafe.Sizeof(partialSet{}))
 	for i := range p.sets {
 		s := &p.sets[i]
 		size += cap(s.totals)*int(unsafe.Sizeof(Totals{})) + s.days.sets.size() + s.cells.size() + s.details.size()

@@ -52,7 +52,10 @@ type PartialSums interface {
 	// Add adds rows. The batch is valid until Add returns, and has the fields that Scan.Parts
 	// names. When Add returns false, the rest of the part is left out.
 	Add(*RowBatch) bool
-	// End is called after the last Add. It returns about how many bytes the sums take.
+	// Size is called between Adds. It returns about how many bytes the rows that were added take.
+	Size() int
+	// End is called after the last Add. It returns about how many bytes the sums take, with the memory
+	// that they do not use.
 	End() int
 }
 

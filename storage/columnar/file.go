@@ -196,12 +196,12 @@ func (r *fileReader) read(e *Engine, of Region, needs *needs) (*Chunk, error) {
 		return nil, err
 	}
 	defer file.Close()
-	index, known := e.memory.get(of.File, "").(*fileIndex)
+	index, known := e.memory.get(of.File, question{}).(*fileIndex)
 	if !known {
 		if index, err = readIndex(file); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		e.memory.put(of.File, "", index, indexBytes)
+		e.memory.put(of.File, question{}, index, indexBytes)
 	}
 	if index.Format != fileFormat || index.Last != of.Last || index.After > of.After || index.Rows == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errDamaged)

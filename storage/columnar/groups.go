@@ -11,6 +11,9 @@ type groupTable struct {
 	len    int                   // the last group
 }
 
+// groupBytes are what a group takes in a table.
+const groupBytes = 12
+
 // maxDirect bounds the lower bits that have an entry in pages.
 const maxDirect = 1 << 28
 

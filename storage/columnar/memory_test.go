@@ -3,35 +3,37 @@ package columnar
 import (
 	"fmt"
 	"testing"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // TestMemory holds that the answers that were used last are remembered, that files are forgotten
 // with all their answers, and that no answer takes the place of all others.
 func TestMemory(t *testing.T) {
 	const size = 1000
-	m := newMemory(256 * (size + rememberedBytes))
+	m := newMemory(256 * (size + rememberedBytes + len("499")))
 	for i := range 1000 {
-		if !m.put(fmt.Sprint(i/2), fmt.Sprint(i%2), i, size) {
+		if !m.put(fmt.Sprint(i/2), question{byte(i % 2)}, i, size) {
 			t.Fatalf("answer %d is too large", i)
 		}
-		if m.get("0", "0") != 0 {
+		if m.get("0", question{0}) != 0 {
 			t.Fatalf("the answer that is used most is forgotten for answer %d", i)
 		}
-		if m.size > m.limit || m.recent.Len() > 256 {
+		if m.size > m.limit || m.recent.Len() > 257 { // names of files are short at first
 			t.Fatalf("%d answers of %d bytes are remembered", m.recent.Len(), m.size)
 		}
 	}
-	if got := m.get("499", "1"); got != 999 {
+	if got := m.get("499", question{1}); got != 999 {
 		t.Errorf("the last answer is %v", got)
 	}
-	if m.get("1", "0") != nil {
+	if m.get("1", question{0}) != nil {
 		t.Error("an answer that nobody used is remembered")
 	}
-	m.put("499", "1", "changed", 1)
-	if got := m.get("499", "1"); got != "changed" {
+	m.put("499", question{1}, "changed", 1)
+	if got := m.get("499", question{1}); got != "changed" {
 		t.Errorf("the answer that took another's place is %v", got)
 	}
-	if m.put("a", "large", 1, size+1) || m.get("a", "large") != nil {
+	if m.put("a", question{}, 1, size+len("499")) || m.get("a", question{}) != nil {
 		t.Error("an answer is remembered that is too large")
 	}
 	for i := range 500 {
@@ -60,5 +62,36 @@ func TestGroupTable(t *testing.T) {
 		}
 		table.clear()
 		values = append(values[3:], values[:3]...)
+	}
+}
+
+// sized are sums of a size.
+type sized int
+
+func (sized) Add(*storage.RowBatch) bool { return true }
+func (s sized) Size() int                { return int(s) }
+func (s sized) End() int                 { return int(s) }
+
+// TestLargePartsAreFinished holds that a goroutine adds up a part no further once it is large, by its
+// groups or by what it has of few groups.
+func TestLargePartsAreFinished(t *testing.T) {
+	for _, test := range []struct {
+		sums     sized
+		groups   int
+		finished bool
+	}{
+		{largePart / 2, 1, false},
+		{largePart + 1, 1, true},
+		{0, largePart/groupBytes + 1, true},
+	} {
+		merged := false
+		s := &scan{
+			sharedScan: &sharedScan{rows: &rows{}, Scan: &storage.Scan{Merge: func(storage.PartialSums, [][]int) bool { merged = true; return true }, Among: [][]int{}}},
+			sums:       test.sums, tables: []groupTable{{len: test.groups}},
+		}
+		s.finishLarge()
+		if merged != test.finished {
+			t.Errorf("a part of %d groups and %d bytes is finished: %v", test.groups, test.sums, merged)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"unsafe"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -171,7 +172,7 @@ func (s *scan) file(known Region, after, to int64) {
 	}
 	memory := s.turn.engine.memory
 	// What the file adds up to is remembered, unless that depends on more than the file.
-	memorable := s.question != "" && !s.large.Load() && s.residual == (storage.All{}) && len(changed) == 0 && after == known.After && to == known.Last
+	memorable := s.question != (question{}) && !s.large.Load() && s.residual == (storage.All{}) && len(changed) == 0 && after == known.After && to == known.Last
 	if memorable {
 		if p, ok := memory.get(known.File, s.question).(*part); ok && p.after == after {
 			s.merge(p)
@@ -228,6 +229,7 @@ func (s *scan) gap(after, to int64) {
 func (s *scan) tailed(after, to int64) {
 	for i := range s.tail.chunks {
 		s.chunk(&s.tail.chunks[i], after, to)
+		s.finishLarge()
 	}
 }
 
@@ -243,13 +245,20 @@ func (s *scan) begin() {
 	}
 }
 
-// manyGroups are so many groups that a part takes four megabytes.
-const manyGroups = 32 << 10
+// largePart is the size of a part in bytes that is finished before it grows: each goroutine has one.
+const largePart = 4 << 20
 
-// finishLarge finishes a part that has many groups, or wants no more: others are finished with the
-// last file of the scan, since to merge parts takes time.
+// finishLarge finishes a part that is large, or wants no more: others are finished with the last file of
+// the scan, since to merge parts takes time.
 func (s *scan) finishLarge() {
-	if s.full || slices.ContainsFunc(s.tables, func(t groupTable) bool { return t.len > manyGroups }) {
+	if s.sums == nil {
+		return
+	}
+	size := s.sums.Size()
+	for i := range s.tables {
+		size += groupBytes * s.tables[i].len
+	}
+	if s.full || size > largePart {
 		s.finish()
 	}
 }
@@ -259,13 +268,13 @@ func (s *scan) finish() *part {
 	if s.sums == nil {
 		return nil
 	}
-	p := &part{sums: s.sums, size: s.sums.End()}
+	p := &part{sums: s.sums, size: int(unsafe.Sizeof(part{})) + s.sums.End()}
 	s.sums, s.unused = nil, s.sums
 	if s.Among == nil {
 		p.values = make([][]uint64, len(s.tables))
 		for i := range s.tables {
 			p.values[i] = s.tables[i].list()
-			p.size += 8 * cap(p.values[i])
+			p.size += int(unsafe.Sizeof(p.values[i])) + 8*cap(p.values[i])
 		}
 	}
 	s.merge(p)

@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -16,9 +17,9 @@ type sharedScan struct {
 	*storage.Scan
 	// from and to are the keys of requests between which the scan looks.
 	from, to int64
-	// question tells what is added up of a file from all else that is, "" if sums must not be
+	// question tells what is added up of a file from all else that is, zero if sums must not be
 	// remembered.
-	question string
+	question question
 	// placeOf and noValue have the places in Among of values, and of rows without a value.
 	placeOf []map[uint64]int
 	noValue []int
@@ -111,18 +112,21 @@ func (s *sharedScan) ask() {
 	if s.Name == "" || s.sessions != nil {
 		return
 	}
-	question := fmt.Appendf(nil, "%s, parts %d, organisation %d, filter ", s.Name, s.Parts, s.org)
-	question = storage.AppendJSON(question, s.Filter)
+	text := fmt.Appendf(nil, "%s, parts %d, organisation %d, filter ", s.Name, s.Parts, s.org)
+	text = storage.AppendJSON(text, s.Filter)
+	for l := range storage.Leaves(s.Filter) { // of which JSON leaves out bytes that are not UTF-8
+		text = fmt.Appendf(text, " %q %q", l.Key, l.Text)
+	}
 	for i, d := range s.dimensions {
 		if d.name == "" {
 			return
 		}
-		question = fmt.Appendf(question, ", by %q", d.name)
+		text = fmt.Appendf(text, ", by %q", d.name)
 		if s.Among != nil {
-			question = fmt.Appendf(question, " %d of %d %v", s.noValue[i], len(s.Among[i]), s.placeOf[i])
+			text = fmt.Appendf(text, " %d of %d %v", s.noValue[i], len(s.Among[i]), s.placeOf[i])
 		}
 	}
-	s.question = string(question)
+	s.question = sha256.Sum256(text)
 }
 
 // share scans the parts, with the help of further goroutines if processors are free.

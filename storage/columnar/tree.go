@@ -46,6 +46,9 @@ type noSums struct{}
 // Add implements storage.PartialSums.
 func (noSums) Add(*storage.RowBatch) bool { return true }
 
+// Size implements storage.PartialSums.
+func (noSums) Size() int { return 0 }
+
 // End implements storage.PartialSums.
 func (noSums) End() int { return 0 }
 

@@ -2,11 +2,15 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +107,65 @@ func TestColumnFilesOfAWindow(t *testing.T) {
 	case x := <-b.files.damaged:
 		t.Errorf("the file of %v was read", x)
 	default:
+	}
+}
+
+// TestFilesRememberEachQuestion holds that a question is not answered with the sums of another, and
+// that of long questions no text stays in memory.
+func TestFilesRememberEachQuestion(t *testing.T) {
+	b := smallChunks(t)
+	opened(t, b)
+	users := []string{"\xff", "\xfe", "\uFFFD"} // JSON has the same for all
+	batch := newTraffic(1000).batch(1000)
+	for i, r := range batch.Records {
+		r.UserID = users[i%10/4]
+	}
+	write(t, b, batch)
+	settle(t, b)
+	w := storage.Window{From: batch.Records[0].CreatedAt, To: batch.Records[999].CreatedAt}
+	ask := func(bucket storage.BucketWidth, f storage.Filter) string {
+		q := &storage.MetricsQuery{Org: "default", Filter: f, Window: w, Bucket: bucket, Limit: 1}
+		answer, err := q.Answer(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	buckets := slices.Insert(slices.Clone(storage.BucketWidths), 0, storage.BucketMonth) // also before none
+	buckets = slices.DeleteFunc(buckets, func(b storage.BucketWidth) bool { return strings.HasSuffix(string(b), "m") })
+	var first []string
+	for _, bucket := range buckets {
+		first = append(first, ask(bucket, storage.All{}))
+	}
+	for i, bucket := range buckets {
+		if got := ask(bucket, storage.All{}); got != first[i] {
+			t.Errorf("%s: %s, then %s", bucket, first[i], got)
+		}
+	}
+	by := func(user string) storage.Filter {
+		return &storage.Leaf{Field: field("user_id"), Op: storage.NotEquals, Text: user}
+	}
+	for i, want := range []int64{600, 600, 800} {
+		if got := chosenIn(t, b, by(users[i]), w); got != want {
+			t.Errorf("%d requests are not of %q, want %d", got, users[i], want)
+		}
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 16 {
+		ask(storage.BucketNone, by(fmt.Sprint(i, strings.Repeat("x", 512<<10))))
+	}
+	if after := heap(); after > before+4<<20 {
+		t.Errorf("16 long filters left %d bytes in memory", after-before)
 	}
 }
 
