@@ -148,7 +148,7 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 	a := s.a
 	upstream, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") {
-		return a.fail(storage.Complete, plugins.Upstream("The provider has opened no WebSocket."), routing.Failover)
+		return a.fail(storage.UpstreamAborted, plugins.Upstream("The provider has opened no WebSocket."), routing.Failover)
 	}
 	header := a.client.w.Header()
 	for _, name := range []string{"Connection", "Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol"} {

@@ -507,6 +507,20 @@ func TestRealtimeEndsWithItsKey(t *testing.T) {
 	s.settled()
 }
 
+// A provider that answers the handshake without a WebSocket is paid nothing: another one may answer.
+func TestNoWebSocketCostsNothing(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {objectOf(`{}`)}})
+	s.grant(10 * pricedContext)
+	_, _, _, err := (&ws.Dialer{Header: ws.HandshakeHeaderHTTP{"Authorization": {"Bearer payer"}}}).Dial(t.Context(), s.realtimeURL("raw/priced"))
+	if err == nil || !strings.Contains(err.Error(), "502") {
+		t.Error(err)
+	}
+	s.awaitRelease()
+	if spent, _ := s.balance(); spent != 0 {
+		t.Errorf("spent %d", spent)
+	}
+}
+
 // A provider that does not take the handshake is one that is not up.
 func TestRealtimeFailsOver(t *testing.T) {
 	accepted := make(chan realtimeEnds, 1)
