@@ -27,6 +27,8 @@
 //	a batch                                           | what was set aside, until its results or its usage are known
 //	a response in a socket                            | as a stream               | as a stream
 //
+// A request that is free, such as one that counts tokens, costs 0 however its answer ends.
+//
 // "What was set aside" is that of a quantity: where tokens are stated and the cost is not, a
 // limit of tokens counts the tokens. A cost is not stated if something was billed beside the
 // tokens whose quantity or price is unknown, such as a container or a search, or if the tier

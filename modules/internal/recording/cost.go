@@ -25,7 +25,7 @@ func (x *Exchange) price(r *storage.Record) {
 	case x.Bill != nil && x.Bill.Bounded():
 		models[0] = r.ResponseModel
 	}
-	price(r, x.Info().Beside, x.site.App.Catalog(), x.clock.started, models...)
+	x.free = price(r, x.Info().Beside, x.site.App.Catalog(), x.clock.started, models...)
 }
 
 // addRounds adds what earlier rounds have used and cost. Each is priced by itself: prices

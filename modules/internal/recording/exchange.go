@@ -65,6 +65,8 @@ type Exchange struct {
 	// uncounted says that nothing tells what the answer costs: the cost of the record is
 	// unknown, whatever the provider has stated so far.
 	uncounted bool
+	// free says that the request costs nothing, however its answer ends.
+	free bool
 	// silent says that the provider broke off without a word, and that the record's ErrorType is Weir's.
 	silent    bool
 	site      *Site

@@ -274,3 +274,35 @@ func TestModerationsOfOpenAIAreFree(t *testing.T) {
 		}
 	}
 }
+
+// What is free costs nothing even if nobody knows how its answer ended; what is not free may have
+// cost something.
+func TestFreeCallsAreFreeHoweverTheyEnd(t *testing.T) {
+	for _, c := range []struct {
+		dialect plugins.Dialect
+		model   string
+		free    bool
+	}{{plugins.CountTokens, "gpt-4o", true}, {plugins.InputTokens, "gpt-4o", true}, {plugins.Moderations, "omni-moderation-latest", true}, {plugins.Chat, "gpt-4o", false}} {
+		for _, s := range []struct {
+			name   string
+			status int64
+			Settling
+		}{
+			{"timed out", 504, Settling{End: storage.Failed, Left: true}},
+			{"left before its header", storage.StatusClientLeft, Settling{End: storage.ClientAborted, Left: true}},
+			{"left amid", 200, Settling{End: storage.ClientAborted, Served: true}},
+			{"broken off", 200, Settling{End: storage.UpstreamAborted, Served: true}},
+		} {
+			x, _ := begin(t)
+			x.Record.RequestModel, x.Record.Dialect, x.Record.Status = c.model, c.dialect, plugins.Known(s.status)
+			x.Answer = new(answer)
+			x.Commit(s.End)
+			x.Settle(s.Settling)
+			x.End(s.End)
+			x.Close()
+			if got := x.Record.Cost; got.Valid != c.free || got.N != 0 {
+				t.Errorf("%v, %s: cost %v", c.dialect, s.name, got)
+			}
+		}
+	}
+}

@@ -29,23 +29,26 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 // price sets the cost of the record: that of its usage, at the price of the first model that has
 // one, and that of what the provider bills in addition. The cost is 0 for a request that counts
 // tokens, for a batch, whose calls have records of their own, and for an error without usage.
-// Otherwise the cost is unknown if a usage or a price is unknown.
-func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at time.Time, models ...string) {
+// Otherwise the cost is unknown if a usage or a price is unknown. free reports whether the request
+// costs nothing, however its answer ends.
+func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at time.Time, models ...string) (free bool) {
 	unpriced(r)
 	if r.Dialect.CountsTokens() || r.Dialect == plugins.Batches {
 		r.Cost = plugins.KnownCost(0)
-		return
+		return true
 	}
 	if r.Dialect == plugins.Runs && observe.IsAgentSession(r.Path) && !r.Usage.ReportedCost.Valid {
 		r.Cost = money.Unstated(r.Status.N)
-		return
+		return false
 	}
 	prices := prices{c, r.Provider, catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}}
 	if r.Usage == (plugins.Usage{}) {
-		if r.Cost = money.Unstated(r.Status.N); r.Dialect == plugins.Moderations && prices.freeOfTokens(models) {
+		if r.Dialect == plugins.Moderations && prices.freeOfTokens(models) {
 			r.Cost = plugins.KnownCost(0)
+			return true
 		}
-		return
+		r.Cost = money.Unstated(r.Status.N)
+		return false
 	}
 	r.UsageComplete = beside == nil && !r.Usage.ReportedCost.Valid
 	if requested := models[len(models)-1]; r.Provider == "bedrock" && models[0] != "" && strings.Contains(requested, "."+models[0]) {
@@ -61,13 +64,14 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 		cost = cost.Both(part)
 	}
 	if !cost.Valid {
-		return
+		return false
 	}
 	r.Cost, r.PriceVersion = cost, c.Version()
 	r.CacheSavings = c.CacheSavings(r.Provider, model, r.Usage, prices.conditions)
 	if r.CacheMissed.Valid {
 		r.CacheLoss = c.CacheLoss(r.Provider, model, r.Usage, r.CacheMissed.N, prices.conditions)
 	}
+	return false
 }
 
 // unpriced removes what price sets.

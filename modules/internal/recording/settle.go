@@ -38,7 +38,7 @@ func (x *Exchange) Settle(s Settling) {
 		Final: seen.Usage.Output.Valid && seen.Finish != "" && seen.Phase != plugins.Running && !x.Cut, Cost: r.Cost, Stated: seen.Usage,
 		Length: func() money.Length { return x.length(s) },
 	}
-	if r.Usage == (plugins.Usage{}) && r.Cost == money.Unstated(r.Status.N) {
+	if r.Usage == (plugins.Usage{}) && r.Cost == money.Unstated(r.Status.N) && !x.free {
 		e.Cost = plugins.Cost{} // nobody has stated it
 	}
 	if e.Broken && e.Stream && !e.Final {
@@ -48,7 +48,7 @@ func (x *Exchange) Settle(s Settling) {
 	if rule == money.AsStated {
 		return
 	}
-	if !paid || !x.Bill.Reserved().Valid {
+	if !x.free && (!paid || !x.Bill.Reserved().Valid) {
 		x.countUnpaid(s, e, rule)
 	}
 	if paid {
