@@ -90,7 +90,10 @@ type ResponseInfo struct {
 	// Stream is true once the body is known to be a stream of events, whatever its
 	// Content-Type says.
 	Stream bool
-	Phase  Phase // only ever grows
+	// Interrupted says that a translated answer ended for a reason that only its provider has a
+	// name for. What came before is an answer, and not a complete one.
+	Interrupted bool
+	Phase       Phase // only ever grows
 }
 
 // Billed is a part of an answer that its ResponseInfo.Usage leaves out and that the

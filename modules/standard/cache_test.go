@@ -43,6 +43,14 @@ const cachedConfig = `{
 				base_url %[2]s/v1
 				api_key account-a
 			}
+			provider gemini {
+				base_url %[2]s
+				api_key account-a
+			}
+			provider mistral {
+				base_url %[2]s/v1
+				api_key account-a
+			}
 		}
 		org b {
 			key weir-b
@@ -617,6 +625,14 @@ var endings = []struct {
 	{"translated", "failed", responsesEnd("failed", ""), false},
 	{"translated", "no end", begun, false},
 	{"translated", "done in its place", begun + done, false},
+	{"translated chat", "stop", chatEvents(`"stop"`) + done, true},
+	{"translated chat", "length", chatEvents(`"length"`) + done, true},
+	{"translated chat", "interrupted", chatEvents(`"network_error"`) + done, false},
+	{"translated chat", "object, interrupted", chatAnswer(`"abort"`), false},
+	{"translated gemini", "stop", geminiEvents(`"STOP"`), true},
+	{"translated gemini", "MAX_TOKENS", geminiEvents(`"MAX_TOKENS"`), true},
+	{"translated gemini", "interrupted", geminiEvents(`"MALFORMED_FUNCTION_CALL"`), false},
+	{"translated gemini", "a reason without a name here", geminiEvents(`"OF_THE_FUTURE"`), false},
 	{"translated", "an error", begun + eventsOf(`{"type":"error","code":"server_error","message":"overloaded"}`), false},
 }
 
@@ -669,11 +685,13 @@ func TestIncompleteAnswersAreNotGivenAgain(t *testing.T) {
 	defer provider.Close()
 	s := serveWith(t, cachedConfig, provider.URL)
 	lanes := map[string][]cachedLane{
-		"chat":       {cachedLanes[0], cachedLanes[1], cachedLanes[3]},
-		"messages":   {{"own", "/own/v1/messages", "claude-haiku-4-5", messagesQuestion}},
-		"responses":  {{"own", "/own/v1/responses", "gpt-5-nano", responsesCall}, cachedLanes[2], {"native", "/v1/responses", "openai/gpt-5-nano", responsesCall}},
-		"gemini":     {{"own", "/own/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "", `{%[1]s"contents":[{"role":"user","parts":[{"text":"%[2]s"}]}]}`}},
-		"translated": {cachedLanes[4]},
+		"chat":              {cachedLanes[0], cachedLanes[1], cachedLanes[3]},
+		"messages":          {{"own", "/own/v1/messages", "claude-haiku-4-5", messagesQuestion}},
+		"responses":         {{"own", "/own/v1/responses", "gpt-5-nano", responsesCall}, cachedLanes[2], {"native", "/v1/responses", "openai/gpt-5-nano", responsesCall}},
+		"gemini":            {{"own", "/own/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "", `{%[1]s"contents":[{"role":"user","parts":[{"text":"%[2]s"}]}]}`}},
+		"translated":        {cachedLanes[4]},
+		"translated chat":   {{"translated chat", "/v1/messages", "mistral/mistral-small-latest", messagesQuestion}},
+		"translated gemini": {{"translated gemini", "/v1/messages", "gemini/gemini-2.5-flash", messagesQuestion}},
 	}
 	for i, e := range endings {
 		for _, lane := range lanes[e.lane] {

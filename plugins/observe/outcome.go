@@ -53,7 +53,7 @@ func (o Outcome) Error() *plugins.Error {
 // Interrupted reports whether the finish reason of an answer says that the provider broke it off: what
 // came before is an answer, and not a complete one.
 func Interrupted(seen *plugins.ResponseInfo) bool {
-	return slices.Contains(lookup(seen.Dialect).Interruptions, seen.Finish)
+	return seen.Interrupted || slices.Contains(lookup(seen.Dialect).Interruptions, seen.Finish)
 }
 
 // Finishes reports whether answers of dialect d have finish reasons.

@@ -275,7 +275,7 @@ func (a *Assembler) Finish(r Reason) {
 	default:
 		a.seen.Finish = r.status
 	}
-	a.reason = r
+	a.reason, a.seen.Interrupted = r, r.word == own
 	a.seen.Phase = plugins.Finished
 }
 

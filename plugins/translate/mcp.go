@@ -201,7 +201,7 @@ func (a *Assembler) NextRound() {
 	}
 	a.rounds.begins = len(a.items)
 	a.seen.Usage, a.seen.Beside = plugins.Usage{}, nil
-	a.seen.Finish, a.seen.Phase, a.reason = "", plugins.Running, ReasonNone
+	a.seen.Finish, a.seen.Interrupted, a.seen.Phase, a.reason = "", false, plugins.Running, ReasonNone
 }
 
 // TextLength is the number of bytes that the model has written in this round, with the items that
