@@ -127,10 +127,21 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 		}
 	}
 	c.Finish = finish.Str
+	if c.Finish != "" && !slices.Contains(chatFinishes, c.Finish) {
+		return errUnknownReason(c.Finish)
+	}
 	if calls := len(c.Calls) > 0; c.Finish == "tool_calls" && !calls || c.Finish == "stop" && calls {
 		return fmt.Errorf("the finish_reason does not fit %d calls", len(c.Calls))
 	}
 	return nil
+}
+
+// chatFinishes are the reasons to stop that the API has: strict clients take no other
+// (https://platform.openai.com/docs/api-reference/chat/object).
+var chatFinishes = []string{"stop", "length", "tool_calls", "content_filter", "function_call"}
+
+func errUnknownReason(reason string) error {
+	return fmt.Errorf("the API has no reason to stop %q", reason)
 }
 
 // chatCalls are the calls of a message of Chat Completions.
@@ -209,6 +220,9 @@ func ReadChat(object []byte) (*Message, error) {
 		Text: message.Get("content").Str, Refusal: message.Get("refusal").Str, Reasoning: message.Get("reasoning_content").Str,
 		Finish: v.Get("choices.0.finish_reason").Str,
 	}}
+	if !slices.Contains(chatFinishes, c.Finish) {
+		return nil, errUnknownReason(c.Finish)
+	}
 	if err := c.cite(message.Get("annotations")); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -70,7 +71,10 @@ func (c *messagesChecker) event(name string, data []byte) error {
 		c.open = ""
 	case "message_delta":
 		c.Finish = v.Get("delta.stop_reason").Str
-		if calls := len(c.Calls) > 0; c.open != "" || c.Finish == "" || c.Finish == "tool_use" && !calls || c.Finish == "end_turn" && calls {
+		if !slices.Contains(stopReasons, c.Finish) {
+			return errUnknownReason(c.Finish)
+		}
+		if calls := len(c.Calls) > 0; c.open != "" || c.Finish == "tool_use" && !calls || c.Finish == "end_turn" && calls {
 			return fmt.Errorf("a block is open, or the stop_reason does not fit %d calls", len(c.Calls))
 		}
 		return c.count(v.Get("usage"))
@@ -152,6 +156,12 @@ func (c *messagesChecker) delta(v gjson.Result) error {
 	return nil
 }
 
+// stopReasons are the reasons to stop that the API has
+// (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons).
+var stopReasons = []string{
+	"end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded",
+}
+
 // citationMembers are the texts that a citation must have, by its type.
 var citationMembers = map[string][]string{
 	"char_location":              {"cited_text"},
@@ -200,6 +210,9 @@ func ReadMessages(object []byte) (*Message, error) {
 	m := &Message{Finish: v.Get("stop_reason").Str}
 	if v.Get("type").Str != "message" || v.Get("id").Str == "" || v.Get("role").Str != "assistant" || !v.Get("content").IsArray() || m.Finish == "" {
 		return nil, fmt.Errorf("the message lacks what it must have")
+	}
+	if !slices.Contains(stopReasons, m.Finish) {
+		return nil, errUnknownReason(m.Finish)
 	}
 	for _, block := range v.Get("content").Array() {
 		switch block.Get("type").Str {
