@@ -454,6 +454,29 @@ func TestBudgetsCutProxiedStreams(t *testing.T) {
 	}
 }
 
+// What creates or wakes an agent that runs at the provider is refused where a budget counts, and the
+// error of a session names its field. Reading a session is free.
+func TestHostedAgentsAreRefusedWhereABudgetCounts(t *testing.T) {
+	for provider, sessions := range map[string]string{"openai": "/v1/agents/sessions", "anthropic": "/v1/sessions"} {
+		t.Run(provider, func(t *testing.T) { // one server at a time
+			p := newPriced(t)
+			s := serve(t, options{
+				upstream: strings.TrimPrefix(p.URL, "http://"), config: object{"provider": provider}, flush: true,
+				app: object{"budgets": []object{{"name": "all", "limit": "100", "window": "total"}}},
+			})
+			for path, field := range map[string]string{sessions: "agent", sessions + "/": "agent", sessions + "/s_1/events": "", sessions + "/s_1": "", "/v1/agents": ""} {
+				resp, answer := s.do("POST", path, `{"model":"gpt-4o","agent":{"model":"gpt-4o"},"budget":{"max_list_cost":{"amount":"1","currency":"USD"}},"events":[]}`)
+				if resp.StatusCode != http.StatusBadRequest || !strings.Contains(answer, "model_not_priced") || field != "" && !strings.Contains(answer, "The agent runs at the provider") || p.calls.Load() != 0 {
+					t.Errorf("%s: %d %s", path, resp.StatusCode, answer)
+				}
+			}
+			if resp, answer := s.do("GET", sessions+"/s_1", ""); resp.StatusCode != http.StatusOK {
+				t.Errorf("a session: %d %s", resp.StatusCode, answer)
+			}
+		})
+	}
+}
+
 // A budget that lets calls without a price pass lets pass what has none.
 func TestUnpricedProxiedCallsPass(t *testing.T) {
 	p := newPriced(t)

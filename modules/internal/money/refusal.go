@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -27,7 +28,10 @@ func notPriced(s Spending, budgets bounding) *plugins.Error {
 		budgetRefusals.With(budgets[0].budget.label, codeNotPriced).Inc()
 	}
 	e := plugins.Invalid("model", "The model '%s' has no known %s, and cannot be %s.", s.Model, missing, counted)
-	if s.Model == "" {
+	switch {
+	case s.Record.Dialect == plugins.Runs && observe.IsAgentSession(s.Record.Path):
+		e = plugins.Invalid("agent", "The agent runs at the provider after this call has ended, without a bound, and cannot be %s.", counted)
+	case s.Model == "":
 		e = plugins.Invalid("", "What this call uses is not known before the call has ended, and cannot be %s.", counted)
 	}
 	if s.Batch != nil {
