@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"errors"
 	"fmt"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -37,7 +38,7 @@ func markArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			if _, isWorded := err.(misuse); err == nil || isWorded {
+			if _, isWorded := errors.AsType[misuse](err); err == nil || isWorded {
 				return err
 			}
 			return misuse{fmt.Errorf("%w: %s", err, cmd.UseLine())} // cobra's errors name no argument

@@ -200,7 +200,7 @@ func TestPolledSession(t *testing.T) {
 			}
 			ask(http.MethodPost, c.path, c.request)
 			for _, poll := range c.polls {
-				path := ""
+				var path string
 				path, answer, _ = strings.Cut(poll, " ")
 				ask(http.MethodGet, c.path+"/s_1"+path, "")
 			}
