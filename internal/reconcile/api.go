@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,23 +48,29 @@ var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// The bounds of waiting for a provider that answers 429: how often it is asked, and how long a wait
-// may be that it names.
+// The bounds of waiting for a provider that answers 429: how often it is asked, how long each wait
+// is at least, and how long a wait may be that the provider names.
 const (
 	maxTries = 5
+	minWait  = time.Second
 	maxWait  = time.Minute
 )
 
-// get reads an answer in JSON. It waits as long as a provider says that is asked too often.
+// get reads an answer in JSON. A provider that is asked too often is asked again after the time it
+// names, or else after a time that doubles with each try.
 func (a *reading) get(ctx context.Context, path string, query url.Values, header http.Header) (answer gjson.Result, err error) {
 	for tries := 1; ; tries++ {
 		answer, err = a.ask(ctx, path, query, header)
 		busy, ok := errors.AsType[*busyError](err)
-		if !ok || tries == maxTries || busy.wait > maxWait {
+		if !ok || tries == maxTries || busy.retryAfter > maxWait {
 			return answer, err
 		}
+		wait := busy.retryAfter
+		if wait == 0 {
+			wait = minWait << (tries - 1)
+		}
 		select {
-		case <-time.After(busy.wait):
+		case <-time.After(max(wait, minWait)):
 		case <-ctx.Done():
 			return answer, ctx.Err()
 		}
@@ -75,10 +80,10 @@ func (a *reading) get(ctx context.Context, path string, query url.Values, header
 // busyError is the error of a provider that is asked too often.
 type busyError struct {
 	error
-	wait time.Duration
+	retryAfter time.Duration // 0 if the provider does not say
 }
 
-// ask asks once. The error is a *busyError for a 429 that says how long to wait.
+// ask asks once. The error is a *busyError for a 429.
 func (a *reading) ask(ctx context.Context, path string, query url.Values, header http.Header) (gjson.Result, error) {
 	address := strings.TrimSuffix(a.URL, "/") + path
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"?"+query.Encode(), nil)
@@ -102,8 +107,8 @@ func (a *reading) ask(ctx context.Context, path string, query url.Values, header
 		return gjson.Result{}, fmt.Errorf("%s: %w", address, errTooLarge)
 	case response.StatusCode != http.StatusOK:
 		err := a.refusal(address, response, text)
-		if seconds, parseErr := strconv.Atoi(response.Header.Get("Retry-After")); parseErr == nil && seconds >= 0 && response.StatusCode == http.StatusTooManyRequests {
-			err = &busyError{err, time.Duration(seconds) * time.Second}
+		if response.StatusCode == http.StatusTooManyRequests {
+			err = &busyError{err, plugins.RetryAfter(response.Header)}
 		}
 		return gjson.Result{}, err
 	case !plugins.ValidJSON(text):

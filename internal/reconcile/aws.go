@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/big"
@@ -17,7 +18,7 @@ import (
 func NewFileBill(providers ...string) *Bill {
 	return &Bill{
 		Providers: providers, States: [kinds]bool{Input: true, CacheRead: true, CacheWrite: true, CacheWrite1h: true, Output: true},
-		OwnNames: true, WithoutTokens: make(map[string]bool), lineIDs: make(map[string]bool),
+		OwnNames: true, WithoutTokens: make(map[string]bool), fileOf: make(map[[sha256.Size]byte]string),
 	}
 }
 
@@ -29,6 +30,32 @@ var bedrockUsage = regexp.MustCompile(`(?i)^[A-Z0-9]+-(.+?)-((?:text-)?input-tok
 // marketplaceUsage finds the kind in a usage type of models that AWS Marketplace sells, such as
 // USW2-MP:USW2_cache_write_tokens_1h_standard-Units or USE1-MP:USE1_InputTokenCount-Units.
 var marketplaceUsage = regexp.MustCompile(`(?i)^[A-Z0-9]+-MP:[A-Z0-9]+_(.*token.*)-Units$`)
+
+// awsKey has the columns that say what a line item is for. They are the same in each version of a
+// month's report. identity_line_item_id is not, and amounts grow until the month is closed.
+// https://docs.aws.amazon.com/cur/latest/userguide/table-dictionary-cur2-identity.html
+var awsKey = []string{
+	"bill_payer_account_id", "bill_billing_period_start_date", "identity_time_interval",
+	"line_item_usage_account_id", "line_item_resource_id", "line_item_iam_principal", "line_item_product_code",
+	"line_item_usage_type", "line_item_operation", "line_item_usage_start_date", "line_item_usage_end_date",
+	"line_item_line_item_type", "line_item_line_item_description", "line_item_unblended_rate",
+	"product", "resource_tags", "tags",
+}
+
+// otherFile returns the file that had a line item with the same key, "" if no other has.
+// The same key may stand in one file twice, because exports can leave out columns.
+func (b *Bill) otherFile(line row) string {
+	hash := sha256.New()
+	for _, column := range awsKey {
+		fmt.Fprintf(hash, "%q", line(column))
+	}
+	key := [sha256.Size]byte(hash.Sum(nil))
+	if other, ok := b.fileOf[key]; ok && other != b.file {
+		return other
+	}
+	b.fileOf[key] = b.file
+	return ""
+}
 
 // AddAWS adds the lines for Bedrock of a Cost and Usage Report 2.0, as CSV.
 func (b *Bill) AddAWS(r io.Reader) error {
@@ -44,12 +71,8 @@ func (b *Bill) AddAWS(r io.Reader) error {
 		if !edition && line("line_item_product_code") != "AmazonBedrock" {
 			return nil
 		}
-		if id := line("identity_line_item_id"); id != "" {
-			id += " " + line("identity_time_interval") + line("line_item_usage_start_date")
-			if b.lineIDs[id] {
-				return fmt.Errorf("the line item %s is in the export twice: give the files of one version of the report", id)
-			}
-			b.lineIDs[id] = true
+		if other := b.otherFile(line); other != "" {
+			return fmt.Errorf("the usage %s of %s is in %s, too: give the files of one version of the report", usageType, line("line_item_usage_start_date"), other)
 		}
 		day, err := timeDay(line("line_item_usage_start_date"))
 		if err != nil {

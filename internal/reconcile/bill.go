@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/big"
@@ -167,7 +168,8 @@ type Bill struct {
 	WithoutTokens, WithoutCost map[string]bool
 	Incomparable               []Item
 
-	lineIDs map[string]bool // of the lines of an export, which may overlap another
+	file   string                       // the path of the export that is read, "" for a reader
+	fileOf map[[sha256.Size]byte]string // the path of the export that has a line item, by the hash of its key
 }
 
 // Usage is what one key used of a model on a day.

@@ -171,26 +171,33 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// A file that several patterns match is read once. A line item that two files have is billed once, and
-// nobody can say in which version of the report: the bill is refused.
+// A file that several patterns or links name is read once. A report may have several files. A line item
+// that stands in two is of two versions of the report, whatever its id and amount: the bill is refused.
 func TestExportsThatOverlap(t *testing.T) {
-	const export = `identity_line_item_id,identity_time_interval,line_item_usage_start_date,line_item_line_item_type,line_item_product_code,line_item_usage_type,line_item_usage_amount,line_item_unblended_cost,line_item_currency_code,pricing_unit
-id1,2026-10-05T09:00:00Z/2026-10-05T10:00:00Z,2026-10-05T09:00:00.000Z,Usage,AmazonBedrock,USE1-NovaLite-input-tokens,1.5,0.0004,USD,1K tokens
-id1,2026-10-05T10:00:00Z/2026-10-05T11:00:00Z,2026-10-05T10:00:00.000Z,Usage,AmazonBedrock,USE1-NovaLite-input-tokens,1.5,0.0004,USD,1K tokens
-`
+	const heading = "identity_line_item_id,identity_time_interval,line_item_usage_account_id,line_item_usage_start_date,line_item_line_item_type,line_item_product_code,line_item_usage_type,line_item_usage_amount,line_item_unblended_cost,line_item_currency_code,pricing_unit\n"
 	folder := t.TempDir()
-	for _, name := range []string{"cur-1.csv", "cur-2.csv"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(export), 0o600); err != nil {
+	line := func(id, account, hour, amount string) string {
+		return id + ",2026-10-05T" + hour + ":00:00Z/PT1H," + account + ",2026-10-05T" + hour + ":00:00.000Z,Usage,AmazonBedrock,USE1-NovaLite-input-tokens," + amount + ",0.0004,USD,1K tokens\n"
+	}
+	for name, lines := range map[string]string{
+		"cur-1.csv": line("id1", "1", "09", "1.5") + line("id2", "1", "10", "1.5") + line("id3", "1", "10", "1.5"),
+		"cur-2.csv": line("id1", "2", "09", "1.5") + line("id2", "1", "11", "1.5"),
+		"new-1.csv": line("id8", "1", "08", "1.5") + line("id9", "1", "10", "2.5"),
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(heading+lines), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one := filepath.Join(folder, "cur-1.csv")
-	bill, err := Source{Provider: "aws", Files: []string{one, filepath.Join(folder, "*-1.csv"), folder + "/./cur-1.csv"}}.Read(t.Context(), month)
-	if err != nil || len(bill.Costs) != 2 {
+	if err := os.Link(filepath.Join(folder, "cur-1.csv"), filepath.Join(folder, "link.csv")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(folder)
+	bill, err := Source{Provider: "aws", Files: []string{"cur-1.csv", "cur-*.csv", filepath.Join(folder, "cur-1.csv"), "link.csv"}}.Read(t.Context(), month)
+	if err != nil || len(bill.Costs) != 5 {
 		t.Errorf("%v, %+v", err, bill)
 	}
-	_, err = Source{Provider: "aws", Files: []string{filepath.Join(folder, "cur-*.csv")}}.Read(t.Context(), month)
-	if err == nil || !strings.Contains(err.Error(), "cur-2.csv") || !strings.Contains(err.Error(), "id1") {
+	_, err = Source{Provider: "aws", Files: []string{"*.csv"}}.Read(t.Context(), month)
+	if err == nil || !strings.Contains(err.Error(), "cur-1.csv") || !strings.Contains(err.Error(), "new-1.csv") || !strings.Contains(err.Error(), "one version") {
 		t.Errorf("%v", err)
 	}
 }

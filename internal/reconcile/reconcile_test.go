@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -588,34 +589,67 @@ func TestBillIsBounded(t *testing.T) {
 	}
 }
 
-// A provider that is asked too often is asked again when it says so. A page that was read is not read again.
+// handlerTransport answers by a handler without a network, so that time can be that of synctest.
+type handlerTransport struct{ http.Handler }
+
+func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, r)
+	return answer.Result(), nil
+}
+
+// A provider that is asked too often is asked again when it says so, or else ever later. A page that was
+// read is not read again.
 func TestPagesOfABusyProvider(t *testing.T) {
 	day := func(gjson.Result) (Day, error) { return month.From, nil }
-	asked, pages := 0, []string{`{"data":[{"results":[{}]}],"has_more":true,"next_page":"a"}`, `{"data":[{"results":[{}]}],"has_more":false}`}
-	wait := "0"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if asked++; asked%2 == 1 {
-			w.Header().Set("Retry-After", wait)
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		fmt.Fprint(w, pages[(asked/2-1)%len(pages)])
-	}))
-	defer server.Close()
-	read := func() (lines int, err error) {
-		r := reading{API: API{URL: server.URL, Key: "admin"}}
-		err = r.buckets(t.Context(), "/costs", url.Values{}, nil, day, func(Day, gjson.Result) error { lines++; return nil })
-		return lines, err
+	page := func(next string) string {
+		return fmt.Sprintf(`{"data":[{"results":[{}]}],"has_more":%t,"next_page":%q}`, next != "", next)
 	}
-	if lines, err := read(); err != nil || lines != 2 {
-		t.Errorf("%d lines, %v", lines, err)
+	date := func(in time.Duration) func() string {
+		return func() string { return time.Now().Add(in).UTC().Format(http.TimeFormat) }
 	}
-	asked, pages = 0, []string{`{"data":[],"has_more":true,"next_page":"a"}`, `{"data":[],"has_more":true,"next_page":"b"}`}
-	if _, err := read(); !errors.Is(err, errNoNextPage) || asked != 6 {
-		t.Errorf("pages in a circle: asked %d times, %v", asked, err)
-	}
-	asked, wait = 0, "3600"
-	if _, err := read(); err == nil || !strings.Contains(err.Error(), "429") || asked != 1 {
-		t.Errorf("an hour to wait: asked %d times, %v", asked, err)
+	text := func(retryAfter string) func() string { return func() string { return retryAfter } }
+	for name, c := range map[string]struct {
+		retryAfter func() string
+		refusals   int // before each page
+		pages      []string
+		asked      int
+		waited     time.Duration
+		err        string
+	}{
+		"seconds":             {text("7"), 1, []string{page("a"), page("")}, 4, 14 * time.Second, ""},
+		"none":                {text("0"), 1, []string{page("a"), page("")}, 4, 2 * time.Second, ""},
+		"less than a second":  {text("0.1"), 1, []string{page("")}, 2, time.Second, ""},
+		"a date":              {date(9 * time.Second), 2, []string{page("")}, 3, 18 * time.Second, ""},
+		"no header":           {text(""), 4, []string{page("")}, 5, 15 * time.Second, ""},
+		"too many refusals":   {text(""), 5, []string{page("")}, 5, 15 * time.Second, "429"},
+		"an hour":             {text("3600"), 1, []string{page("")}, 1, 0, "429"},
+		"a date in a day":     {date(24 * time.Hour), 1, []string{page("")}, 1, 0, "429"},
+		"seconds of 30 years": {text("999999999"), 1, []string{page("")}, 1, 0, "429"},
+		"pages in a circle":   {text("1"), 1, []string{page("a"), page("b"), page("a")}, 6, 3 * time.Second, errNoNextPage.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				before := client.Transport
+				defer func() { client.Transport = before }()
+				client.Transport = handlerTransport{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if asked++; asked%(c.refusals+1) != 0 {
+						w.Header().Set("Retry-After", c.retryAfter())
+						w.WriteHeader(http.StatusTooManyRequests)
+						return
+					}
+					fmt.Fprint(w, c.pages[asked/(c.refusals+1)-1])
+				})}
+				r, lines, start := reading{API: API{URL: "http://provider.test", Key: "admin"}}, 0, time.Now()
+				err := r.buckets(t.Context(), "/costs", url.Values{}, nil, day, func(Day, gjson.Result) error { lines++; return nil })
+				if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) || err == nil && lines != len(c.pages) {
+					t.Errorf("%d lines, %v", lines, err)
+				}
+				if waited := time.Since(start); asked != c.asked || waited != c.waited {
+					t.Errorf("asked %d times in %v, expected %d in %v", asked, waited, c.asked, c.waited)
+				}
+			})
+		})
 	}
 }

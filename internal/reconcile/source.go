@@ -115,17 +115,21 @@ func (s Source) Read(ctx context.Context, window Window) (*Bill, error) {
 	}
 	f := fileBills[s.Provider]
 	bill := NewFileBill(f.providers...)
-	read := make(map[string]bool) // patterns may overlap
+	var read []os.FileInfo // patterns may overlap
 	for _, pattern := range s.Files {
 		paths, _ := filepath.Glob(pattern)
 		if len(paths) == 0 {
 			paths = []string{pattern} // not a pattern, or what it means is missing
 		}
 		for _, path := range paths {
-			if path = filepath.Clean(path); read[path] {
+			info, err := os.Stat(path)
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(read, func(other os.FileInfo) bool { return os.SameFile(other, info) }) {
 				continue
 			}
-			read[path] = true
+			read = append(read, info)
 			if err := cmp.Or(ctx.Err(), f.addFile(bill, path)); err != nil {
 				return nil, err
 			}
@@ -140,6 +144,7 @@ func (f fileBill) addFile(bill *Bill, path string) error {
 		return err
 	}
 	defer file.Close()
+	bill.file = path
 	if err := f.add(bill, file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
