@@ -55,6 +55,14 @@ func (q Quantity[T]) Or(other Quantity[T]) Quantity[T] {
 	return other
 }
 
+// Larger is the larger quantity, or the known one.
+func (q Quantity[T]) Larger(other Quantity[T]) Quantity[T] {
+	if !q.Valid || other.Valid && other.N > q.N {
+		return other
+	}
+	return q
+}
+
 // Plus returns the sum; an unknown quantity counts as 0, but the sum of two unknown
 // ones is unknown. A sum too large for the type is the largest or the least number of
 // the type: a caller may report any count of tokens.

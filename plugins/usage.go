@@ -45,7 +45,7 @@ func (u Usage) Total() Count {
 	return u.Input.Both(u.Output)
 }
 
-// counts are the counts of u that Add and Merge treat alike: all but Input and Output.
+// counts are the counts of u that Add, Merge and Raise treat alike: all but Input and Output.
 func (u *Usage) counts() [15]*Count {
 	return [...]*Count{
 		&u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.InputAudio, &u.CacheReadAudio, &u.InputImage,
@@ -73,4 +73,15 @@ func (u *Usage) Merge(patch Usage) {
 	}
 	u.AudioDuration = patch.AudioDuration.Or(u.AudioDuration)
 	u.ReportedCost = patch.ReportedCost.Or(u.ReportedCost)
+}
+
+// Raise takes over each number of other that is larger, or unknown in u: reports of what grows may
+// come in any order.
+func (u *Usage) Raise(other Usage) {
+	u.Input, u.Output = u.Input.Larger(other.Input), u.Output.Larger(other.Output)
+	for i, count := range u.counts() {
+		*count = count.Larger(*other.counts()[i])
+	}
+	u.AudioDuration = u.AudioDuration.Larger(other.AudioDuration)
+	u.ReportedCost = u.ReportedCost.Larger(other.ReportedCost)
 }

@@ -1,10 +1,14 @@
 package llmlog
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -165,6 +169,15 @@ func TestPolledSession(t *testing.T) {
 			33, plugins.Cost{}, 2,
 		},
 		{
+			"OpenAI's turns", "openai", "/v1/agents/sessions", `{"agent":{"model":"gpt-4o"},"environment":{"type":"none"},"input":"hi"}`,
+			`{"id":"s_1","object":"agent.session","agent":{"model":"gpt-4o"},"status":"in_progress","usage":null}`,
+			[]string{
+				"/events data: {\"event_id\":\"e1\",\"type\":\"agent.session.idle\",\"session\":{\"id\":\"s_1\",\"agent\":{\"model\":\"gpt-4o\"},\"status\":\"idle\",\"usage\":{\"input_tokens\":1000,\"output_tokens\":100,\"total_tokens\":1100}}}\n\n" +
+					"data: {\"event_id\":\"e2\",\"type\":\"agent.session.turn.completed\",\"session_id\":\"s_1\",\"usage\":{\"input_tokens\":50,\"output_tokens\":5,\"total_tokens\":55}}\n\n",
+			},
+			1100, plugins.Cost{}, 1,
+		},
+		{
 			"Anthropic", "anthropic", "/v1/sessions", `{"agent":"agent_1","environment_id":"env_1"}`,
 			`{"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":0,"output_tokens":0,"list_cost":{"amount":"0","currency":"USD"}}}`,
 			[]string{
@@ -173,6 +186,16 @@ func TestPolledSession(t *testing.T) {
 				` {"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":10,"cache_read_input_tokens":5,"output_tokens":1,"list_cost":{"amount":"3","currency":"USD"}}}`, // its runtime
 			},
 			16, plugins.KnownCost(30_000_000), 2,
+		},
+		{
+			"Anthropic's error, and a report without cost", "anthropic", "/v1/sessions", `{"agent":"agent_1","environment_id":"env_1"}`,
+			`{"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":0,"output_tokens":0}}`,
+			[]string{
+				"/events/stream data: {\"id\":\"sevt_1\",\"type\":\"session.usage\",\"usage\":{\"input_tokens\":10,\"cache_read_input_tokens\":5,\"output_tokens\":1,\"list_cost\":{\"amount\":\"3\",\"currency\":\"USD\"}}}\n\n" +
+					"data: {\"id\":\"sevt_2\",\"type\":\"session.error\",\"error\":{\"type\":\"model_overloaded_error\",\"message\":\"busy\"}}\n\n",
+				` {"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":20,"cache_read_input_tokens":5,"output_tokens":2}}`,
+			},
+			27, plugins.KnownCost(30_000_000), 2,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,9 +233,60 @@ func TestPolledSession(t *testing.T) {
 				t.Fatalf("%d amendments, want %d", len(s.kept.amended), c.amended)
 			}
 			made, r := s.kept.entries[0], s.kept.amended[c.amended-1]
-			if r.ID != made.ID || r.ResponseID != "s_1" || r.Model == "" || r.Finish != "idle" || r.Usage.Total() != plugins.Known(c.usage) || r.Cost != c.cost {
+			if r.ID != made.ID || r.ResponseID != "s_1" || r.Model == "" || r.Finish != "idle" || r.ErrorType != "" || r.Usage.Total() != plugins.Known(c.usage) || r.Cost != c.cost {
 				t.Errorf("the record is %+v", r)
 			}
 		})
+	}
+}
+
+// Polls of a session that end together raise its usage one after the other: none replaces more by less.
+func TestPollsEndTogether(t *testing.T) {
+	const polls = 16
+	var number atomic.Int64
+	var arrived sync.WaitGroup
+	arrived.Add(polls)
+	s := serve(t, options{config: object{"provider": "anthropic"}, handler: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		used := int64(0)
+		if r.Method == http.MethodGet {
+			used = number.Add(1)
+			arrived.Done()
+			arrived.Wait()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, err := fmt.Fprintf(w, `{"id":"s_1","type":"session","status":"idle","usage":{"input_tokens":%d,"output_tokens":0}}`, used)
+		return err
+	})})
+	s.kept.delay = time.Millisecond // else their lookups and appends hardly overlap
+	resp, err := http.Post("http://"+s.addr+"/v1/sessions", "application/json", strings.NewReader(`{"agent":"agent_1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	var clients sync.WaitGroup
+	for range polls {
+		clients.Go(func() {
+			resp, err := http.Get("http://" + s.addr + "/v1/sessions/s_1")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		})
+	}
+	clients.Wait()
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	used := int64(0)
+	for _, r := range s.kept.amended {
+		if r.Usage.Input.N <= used {
+			t.Errorf("a usage of %d replaces %d", r.Usage.Input.N, used)
+		}
+		used = r.Usage.Input.N
+	}
+	if used != polls {
+		t.Errorf("the usage is %d, want %d", used, polls)
 	}
 }

@@ -328,6 +328,7 @@ type ledger struct {
 	gate    chan struct{} // Append waits for it, if there is one
 	entered chan struct{} // tells that it does
 	openErr error
+	delay   time.Duration // from what Response finds to its answer
 }
 
 type entry struct {
@@ -387,6 +388,7 @@ func (l *ledger) Known(_ context.Context, key storage.RecordKey) (bool, error) {
 }
 
 func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, error) {
+	defer time.Sleep(l.delay)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range slices.Backward(l.entries) {

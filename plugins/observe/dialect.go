@@ -50,6 +50,9 @@ type Dialect struct {
 	// Response maps paths in a response's JSON, or in each event of a stream, to the fields
 	// of a ResponseInfo.
 	Response Table
+	// Whole is added to Response for a body that is one JSON value, unless the provider has a
+	// variant: in events the same paths can mean something else.
+	Whole Table
 	// Object are signs of the dialect. A whole response has at least one of them. A 0
 	// stands for any number.
 	Object []string
@@ -92,6 +95,7 @@ type dialect struct {
 	Dialect
 	request  *node
 	response *node
+	whole    *node // of a body that is one JSON value
 	variants map[string]*node
 	paths    []path
 	hasID    bool // its responses have ids
@@ -140,7 +144,7 @@ func Register(d Dialect) {
 var ends = Table{"": sentinel}
 
 func newDialect(d Dialect) *dialect {
-	r := &dialect{Dialect: d, request: compile(d.Request), response: compile(d.Response, ends)}
+	r := &dialect{Dialect: d, request: compile(d.Request), response: compile(d.Response, ends), whole: compile(d.Response, d.Whole, ends)}
 	for provider, more := range d.Variants {
 		if r.variants == nil {
 			r.variants = make(map[string]*node)
@@ -163,6 +167,14 @@ func (d *dialect) responseOf(provider string) *node {
 		return v
 	}
 	return d.response
+}
+
+// wholeOf is responseOf for a body that is one JSON value.
+func (d *dialect) wholeOf(provider string) *node {
+	if len(d.Whole) > 0 && d.variants[provider] == nil {
+		return d.whole
+	}
+	return d.responseOf(provider)
 }
 
 // lookup returns the dialect of that name, or the unknown one.

@@ -179,7 +179,8 @@ func TestEndpoints(t *testing.T) {
 		"a session of OpenAI's agents as a stream", "openai", "/v1/agents/sessions", typed(sseType),
 		events(`{"event_id":"e1","type":"agent.session.created","session":{"id":"s","object":"agent.session","agent":{"model":"gpt-x"},"status":"in_progress","usage":null}}`,
 			`{"event_id":"e2","type":"agent.session.turn.completed","session_id":"s","turn_id":"t","turn":{"id":"t"},"usage":{"input_tokens":10,"output_tokens":1,"total_tokens":11}}`,
-			`{"event_id":"e3","type":"agent.session.idle","session":{"id":"s","object":"agent.session","agent":{"model":"gpt-x"},"status":"idle","usage":{"input_tokens":20,"output_tokens":5,"total_tokens":25}}}`),
+			`{"event_id":"e3","type":"agent.session.idle","session":{"id":"s","object":"agent.session","agent":{"model":"gpt-x"},"status":"idle","usage":{"input_tokens":20,"output_tokens":5,"total_tokens":25}}}`,
+			`{"event_id":"e4","type":"agent.session.turn.completed","session_id":"s","turn_id":"t","turn":{"id":"t"},"usage":{"input_tokens":50,"input_tokens_details":{"cached_tokens":40},"output_tokens":1,"output_tokens_details":{"reasoning_tokens":1},"total_tokens":51}}`),
 		plugins.ResponseInfo{Stream: true, Dialect: plugins.Runs, ResponseID: "s", Model: "gpt-x", Finish: "idle", Usage: usage{Input: known(20), Output: known(5)}},
 	}, {
 		"a session of Anthropic's agents", "anthropic", "/v1/sessions", typed(jsonType),
@@ -191,6 +192,11 @@ func TestEndpoints(t *testing.T) {
 		"a session that costs other money", "anthropic", "/v1/sessions", typed(jsonType),
 		`{"id":"s","usage":{"list_cost":{"amount":"125","currency":"EUR"},"input_tokens":1,"output_tokens":1}}`,
 		plugins.ResponseInfo{Dialect: plugins.Runs, ResponseID: "s", Usage: usage{Input: known(1), Output: known(1)}},
+	}, {
+		"a session whose cost changes to other money", "anthropic", "/v1/sessions", typed(sseType),
+		events(`{"id":"e1","type":"session.usage","usage":{"list_cost":{"amount":"125","currency":"USD"},"input_tokens":1,"output_tokens":1}}`,
+			`{"id":"e2","type":"session.usage","usage":{"list_cost":{"amount":"250","currency":"EUR"},"input_tokens":2,"output_tokens":2}}`),
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Runs, ResponseID: "e1", Usage: usage{Input: known(2), Output: known(2)}},
 	}, {
 		"a session that has cost less than a cent", "anthropic", "/v1/sessions", typed(jsonType),
 		`{"id":"s","usage":{"list_cost":{"amount":"0","currency":"USD"},"input_tokens":1,"output_tokens":1}}`,

@@ -149,6 +149,8 @@ func (x *observer) framingOf(c byte) streams.Framing {
 	case lines, x.dialect.Lines && !isJSON:
 		return &streams.NDJSON{To: x}
 	}
+	x.scan.root = x.dialect.wholeOf(x.provider)
+	x.scan.reset()
 	return &document{x}
 }
 

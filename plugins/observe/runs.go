@@ -27,11 +27,12 @@ func init() {
 		},
 		Signs:   []string{`object:"thread.run"`},
 		Request: tables(modelRequest, agentModel),
-		Response: tables(chatUsage.Under("usage"), errorFields.Under("error"), errorFields.Under("last_error"), toolCalls.Under("delta.step_details"),
-			agentSession, agentSession.Under("session"), Table{
+		Response: tables(runUsage.Under("usage"), errorFields.Under("error"), errorFields.Under("last_error"), toolCalls.Under("delta.step_details"),
+			agentSession, agentSession.Under("session"), responsesUsage.Under("session.usage"), Table{
 				"model":                      Model,
 				"delta.content.#.text.value": Content,
 			}),
+		Whole: responsesUsage.Under("usage"), // in an event it is the usage of a turn
 		Variants: map[string]Table{"anthropic": tables(messagesTokens.Under("usage"), Table{
 			"usage.server_tool_use.web_search_requests": WebSearches,
 			"usage.list_cost.amount":                    CostInCents,
@@ -45,7 +46,17 @@ func init() {
 var agentModel = Table{"agent.model": Model, "agent.model.id": Model}
 
 // agentSession is a session of OpenAI's Agents API.
-var agentSession = tables(agentModel, responsesUsage.Under("usage"), Table{"id": ResponseID, "status": FinishReason})
+var agentSession = tables(agentModel, Table{"id": ResponseID, "status": FinishReason})
+
+// runUsage is the usage of a run of the Assistants. The total says nothing more, and the events of a
+// session have one for each turn.
+var runUsage = Table{
+	"prompt_tokens":                              Input,
+	"prompt_token_details.cached_tokens":         CacheRead,
+	"prompt_tokens_details.cached_tokens":        CacheRead,
+	"completion_tokens":                          Output,
+	"completion_tokens_details.reasoning_tokens": Reasoning,
+}
 
 // IsAgentSession reports whether a POST of Runs creates a session. Its tokens may be of several models,
 // and its runtime costs, too: only the provider knows the cost.

@@ -134,7 +134,7 @@ func (r *report) audio() plugins.Duration {
 func (r *report) cost() plugins.Cost {
 	cost, upstream := r.get(Cost).Or(r.get(CostInTicks)).Or(r.get(CostInCents)), r.get(UpstreamCost)
 	switch {
-	case r.get(Currency) == plugins.Known(0):
+	case r.get(Currency).N == otherCurrency:
 		return plugins.Cost{}
 	case r.get(OwnAccount).N != 0:
 		cost = cost.Plus(upstream)
@@ -188,6 +188,12 @@ func parseDecimal(b []byte, scale int) (int64, bool) {
 	return rounded.Int64(), rounded.IsInt64()
 }
 
+// The values of Currency. A 0 would leave the one before.
+const (
+	dollars = 1 + iota
+	otherCurrency
+)
+
 // count reads what a provider reports as f.
 func (f Field) count(v value) (int64, bool) {
 	switch {
@@ -199,9 +205,9 @@ func (f Field) count(v value) (int64, bool) {
 		return 1, v.kind == boolean && v.bytes[0] == 't'
 	case f == Currency:
 		if string(v.bytes) == "USD" {
-			return 1, v.kind == text
+			return dollars, v.kind == text
 		}
-		return 0, v.kind == text
+		return otherCurrency, v.kind == text
 	case (f == Cost || f == CostInCents || f == AudioSeconds) && v.kind == text, v.kind == number:
 	default:
 		return 0, false

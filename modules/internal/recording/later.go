@@ -3,8 +3,10 @@ package recording
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -61,8 +63,22 @@ func (p *responsePoll) Close(bool) {
 	if isObject := strings.HasSuffix(x.Record.Path, p.id); isObject && seen.ResponseID != p.id || seen.Usage == (plugins.Usage{}) {
 		return
 	}
+	defer lockResponse(x.Record.Org, p.id)()
 	found, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, p.id)
-	if err != nil || found.Provider != x.Record.Provider || found.Usage != (plugins.Usage{}) && !continues(found, &seen) {
+	if err != nil || found.Provider != x.Record.Provider {
+		return
+	}
+	isSession := found.Dialect == plugins.Runs && observe.IsAgentSession(found.Path)
+	if found.Usage != (plugins.Usage{}) && !isSession {
+		return
+	}
+	if isSession {
+		// Polls come in any order, and some leave out what others have. An error of the session is none
+		// of the call that created it.
+		seen.Usage.Raise(found.Usage)
+		seen.ErrorType, seen.ServiceTier = found.ErrorType, found.ServiceTier
+	}
+	if seen.Usage == found.Usage {
 		return
 	}
 	// An event of a session may have its usage alone.
@@ -72,10 +88,18 @@ func (p *responsePoll) Close(bool) {
 	}
 }
 
-// continues reports whether a session has used more than its record says. Polls may come in any order.
-func continues(r *storage.Record, seen *plugins.ResponseInfo) bool {
-	return r.Dialect == plugins.Runs && observe.IsAgentSession(r.Path) &&
-		(seen.Usage.Total().N > r.Usage.Total().N || seen.Usage.ReportedCost.N > r.Usage.ReportedCost.N)
+// amending serializes the changes to the record of a response. Each stripe has many responses.
+var amending [64]sync.Mutex
+
+var amendingSeed = maphash.MakeSeed()
+
+// lockResponse locks the record of a response until unlock. The lock spans the lookup and the append in
+// the store: of two polls that end together, the second has to see what the first one wrote. Otherwise
+// the older usage could replace the newer one, and metrics would count it twice.
+func lockResponse(org, id string) (unlock func()) {
+	m := &amending[maphash.String(amendingSeed, org+"\x00"+id)%uint64(len(amending))]
+	m.Lock()
+	return m.Unlock
 }
 
 // maxBatchObject is the size of the largest batch object that is read, in bytes.
