@@ -114,16 +114,7 @@ func TestPolledResponse(t *testing.T) {
 				{"GET", c.poll, ""}, {"GET", c.poll, ""},
 				{"GET", c.poll, ""}, {"GET", c.path + "/x_2", ""},
 			} {
-				r, err := http.NewRequest(call.method, "http://"+s.addr+call.path, strings.NewReader(call.body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				resp, err := http.DefaultClient.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
+				s.do(call.method, call.path, call.body)
 			}
 			s.kept.mu.Lock()
 			defer s.kept.mu.Unlock()
@@ -208,24 +199,11 @@ func TestPolledSession(t *testing.T) {
 				_, err := io.WriteString(w, answer)
 				return err
 			})})
-			ask := func(method, path, body string) {
-				t.Helper()
-				r, err := http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				resp, err := http.DefaultClient.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-			}
-			ask(http.MethodPost, c.path, c.request)
+			s.do(http.MethodPost, c.path, c.request)
 			for _, poll := range c.polls {
 				var path string
 				path, answer, _ = strings.Cut(poll, " ")
-				ask(http.MethodGet, c.path+"/s_1"+path, "")
+				s.do(http.MethodGet, c.path+"/s_1"+path, "")
 			}
 			s.kept.mu.Lock()
 			defer s.kept.mu.Unlock()

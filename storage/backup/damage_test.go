@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/weirhq/weir/internal/testkit/filedamage"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	objects "github.com/weirhq/weir/storage/control/embedded"
@@ -31,42 +32,6 @@ import (
 )
 
 var full = flag.Bool("full", false, "damage the files of a store in 2,000 ways")
-
-// harms are what befalls a file. old is the file as it was before, nil if it was not there.
-var harms = []struct {
-	name string
-	do   func(rng *rand.Rand, path string, text, old []byte) error
-}{
-	{"gone", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Remove(path) }},
-	{"empty", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Truncate(path, 0) }},
-	{"cut", func(rng *rand.Rand, path string, text, _ []byte) error {
-		return os.Truncate(path, rng.Int64N(int64(len(text))))
-	}},
-	{"old", func(_ *rand.Rand, path string, _, old []byte) error {
-		if old == nil {
-			return os.Remove(path)
-		}
-		return os.WriteFile(path, old, 0o600)
-	}},
-	{"flipped", func(rng *rand.Rand, path string, text, _ []byte) error {
-		at := rng.IntN(len(text))
-		return overwrite(path, at, []byte{text[at] ^ 1<<rng.IntN(8)})
-	}},
-	{"zeroed", func(rng *rand.Rand, path string, text, _ []byte) error {
-		from := rng.IntN(len(text)) &^ (4<<10 - 1)
-		return overwrite(path, from, make([]byte, min(4<<10, len(text)-from)))
-	}},
-}
-
-// overwrite writes bytes into a file. The rest of the file is left alone: its process may write it.
-func overwrite(path string, at int, bytes []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(bytes, int64(at))
-	return errors.Join(err, f.Close())
-}
 
 // served is what a store answers, one line for each thing.
 type served map[string]string
@@ -305,8 +270,8 @@ func TestNoDamageIsSilent(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			name = "weir.db"
 		}
-		harm := harms[rng.IntN(len(harms))]
-		t.Run(fmt.Sprintf("%d %s %s %s", n, state, filepath.Base(name), harm.name), func(t *testing.T) {
+		harm := filedamage.Kinds[rng.IntN(len(filedamage.Kinds))]
+		t.Run(fmt.Sprintf("%d %s %s %s", n, state, filepath.Base(name), harm.Name), func(t *testing.T) {
 			d := &damaged{dir: t.TempDir()}
 			for file, text := range from {
 				path := filepath.Join(d.dir, file)
@@ -320,7 +285,7 @@ func TestNoDamageIsSilent(t *testing.T) {
 				if err != nil || len(text) == 0 { // its process has replaced it
 					t.Skip(err)
 				}
-				if err := harm.do(rng, path, text, f.middle[name]); err != nil {
+				if err := harm.Do(rng, path, text, f.middle[name]); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -19,35 +19,13 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/weirhq/weir/internal/testkit/filedamage"
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	backend "github.com/weirhq/weir/storage/clickhouse"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 	"github.com/weirhq/weir/storage/journal"
 )
-
-// harms are what befalls a file of a node. old is the file as it was before, nil if it was not there.
-var harms = []struct {
-	name string
-	do   func(rng *rand.Rand, path string, text, old []byte) error
-}{
-	{"gone", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Remove(path) }},
-	{"empty", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Truncate(path, 0) }},
-	{"cut", func(rng *rand.Rand, path string, text, _ []byte) error {
-		return os.Truncate(path, rng.Int64N(int64(len(text))))
-	}},
-	{"old", func(_ *rand.Rand, path string, _, old []byte) error {
-		if old == nil {
-			return os.Remove(path)
-		}
-		return os.WriteFile(path, old, 0o600)
-	}},
-	{"flipped", func(rng *rand.Rand, path string, text, _ []byte) error {
-		text = slices.Clone(text)
-		text[rng.IntN(len(text))] ^= 1 << rng.IntN(8)
-		return os.WriteFile(path, text, 0o600)
-	}},
-}
 
 // node is a node of a cluster, whose files are harmed. Its organisation is its own.
 type node struct {
@@ -176,8 +154,8 @@ func TestNoDamageOfANodeIsSilent(t *testing.T) {
 	for number := range cases {
 		rng := rand.New(rand.NewPCG(11, uint64(number)))
 		state := []string{"stopped", "killed", "open"}[number%3]
-		harm := harms[rng.IntN(len(harms))]
-		t.Run(fmt.Sprintf("%d %s %s", number, state, harm.name), func(t *testing.T) {
+		harm := filedamage.Kinds[rng.IntN(len(filedamage.Kinds))]
+		t.Run(fmt.Sprintf("%d %s %s", number, state, harm.Name), func(t *testing.T) {
 			t.Parallel()
 			n := &node{options: options, dir: t.TempDir(), org: uuid.NewString(), bodies: make(map[uuid.UUID]string)}
 			n.open(t, true)
@@ -220,7 +198,7 @@ func TestNoDamageOfANodeIsSilent(t *testing.T) {
 			name := names[rng.IntN(len(names))]
 			t.Log(name)
 			n.words = nil // that ClickHouse is out of reach
-			if err := harm.do(rng, filepath.Join(n.dir, name), files[name], middle[name]); err != nil {
+			if err := harm.Do(rng, filepath.Join(n.dir, name), files[name], middle[name]); err != nil {
 				t.Fatal(err)
 			}
 			if state == "open" {
