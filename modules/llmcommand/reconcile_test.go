@@ -150,7 +150,7 @@ func TestReconcileRefuses(t *testing.T) {
 		"others can read the arguments":     {"openai", "--admin-key", adminKey},
 		"name the files of the export":      {"aws"},
 		"from its API, not from x.csv":      {"openai", "x.csv"},
-		"open /nowhere: no such file":       {"google", "/nowhere"},
+		"stat /nowhere: no such file":       {"google", "/nowhere"},
 		"no bill that can be read":          {"mistral"},
 		"401 Unauthorized: no such key: …;": {"openai"},
 		`"october" is not a month`:          {"openai", "--month", "october"},
