@@ -204,6 +204,7 @@ func TestReaderAllocatesNothing(t *testing.T) {
 		refs = append(refs, r.Content)
 	}
 	seal(t, j, 1)
+	eventually(t, "nobody else allocates", func() bool { return len(files(t, j.dir, gramsSuffix)) == 1 })
 	r := j.Reader(storage.WholeContent)
 	defer r.Close()
 	each := func() {
