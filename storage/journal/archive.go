@@ -33,6 +33,9 @@ type archive struct {
 	lost     []storage.Loss    // content
 	unsaved  bool              // the file says something else
 	earlier  recordCount       // of segments that the list had
+	// raw are the ordinals of entries of raw segments whose bodies are among lost, if the backend
+	// keeps bodies: others are counted when their segment is sealed.
+	raw map[uint64][]uint32
 	// read is how far the list reached when it was opened, with the sealed segments that it
 	// lacked; saved is how far it reaches in the file.
 	read, saved listReach
@@ -61,6 +64,8 @@ type sealedText struct {
 	Generation uint64 `json:",omitempty"`
 	// Earlier counts what was in segments that retention has deleted.
 	Earlier recordCount `json:",omitzero"`
+	// Raw are the entries of raw segments whose bodies are among Losses, by segment.
+	Raw map[uint64][]uint32 `json:",omitempty"`
 }
 
 // sealed is what is known of a sealed segment without reading it.
@@ -100,7 +105,7 @@ func (a *archive) open() error {
 		a.segments = map[uint64]sealed{}
 	}
 	a.grams = map[uint64]bool{}
-	a.lost, a.earlier = parseLosses(t.Losses), t.Earlier
+	a.lost, a.earlier, a.raw = parseLosses(t.Losses), t.Earlier, t.Raw
 	a.saved.Generation = t.Generation
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s, the list of sealed segments, cannot be read: %w", filepath.Join(a.dir, sealedName), err)
@@ -114,7 +119,7 @@ func (a *archive) saveList() error {
 	defer a.saving.Unlock()
 	a.mu.Lock()
 	next := listReach{a.saved.Generation + 1, a.contents()}
-	text, err := json.Marshal(sealedText{a.segments, marshalLosses(a.lost), next.Generation, a.earlier})
+	text, err := json.Marshal(sealedText{a.segments, marshalLosses(a.lost), next.Generation, a.earlier, a.raw})
 	a.unsaved = false
 	a.mu.Unlock()
 	path := filepath.Join(a.dir, sealedName)
@@ -235,16 +240,17 @@ func (a *archive) next(from, before uint64, pruned moment) (number uint64, found
 	return number, found
 }
 
-// given notes that a backend has the records of a segment again, and how many these are.
-func (a *archive) given(number uint64, n recordCount) {
+// given notes which segments a backend has again, and how many records of each.
+func (a *archive) given(all map[uint64]recordCount) {
 	a.mu.Lock()
-	if s, there := a.segments[number]; there {
-		s.recordCount, s.Again = n, true
-		a.segments[number] = s
-		a.unsaved = true
+	defer a.mu.Unlock()
+	for number, n := range all {
+		if s, there := a.segments[number]; there {
+			s.recordCount, s.Again = n, true
+			a.segments[number] = s
+			a.unsaved = true
+		}
 	}
-	a.mu.Unlock()
-	a.save()
 }
 
 // replaceFile writes a file anew. Whatever happens, it is the old one or the new one, durably.
@@ -306,6 +312,32 @@ func (a *archive) remove(number uint64) {
 	defer a.mu.Unlock()
 	if _, there := a.segments[number]; there {
 		delete(a.segments, number)
+		a.unsaved = true
+	}
+}
+
+// damagedBody counts the body of an entry of a raw segment as lost, once.
+func (a *archive) damagedBody(ref storage.ContentRef) {
+	a.mu.Lock()
+	if slices.Contains(a.raw[ref.Segment], ref.Ordinal) {
+		a.mu.Unlock()
+		return
+	}
+	if a.raw == nil {
+		a.raw = make(map[uint64][]uint32)
+	}
+	a.raw[ref.Segment] = append(a.raw[ref.Segment], ref.Ordinal)
+	a.countLost(1, a.options.now())
+	a.mu.Unlock()
+	a.contentLost(1, zap.String("file", segmentPath(a.dir, ref.Segment, rawSuffix)), zap.Uint32("ordinal", ref.Ordinal))
+}
+
+// forgetRaw forgets a raw segment that is deleted.
+func (a *archive) forgetRaw(number uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, there := a.raw[number]; there {
+		delete(a.raw, number)
 		a.unsaved = true
 	}
 }
@@ -455,21 +487,23 @@ func (a *archive) damaged(number uint64, b *block, entries int64, cause error) {
 }
 
 // contentLost tells of entries that the list has counted, and saves it.
-func (a *archive) contentLost(entries int64, of zap.Field) {
+func (a *archive) contentLost(entries int64, of ...zap.Field) {
 	if entries > 0 {
 		a.ledger.contentLost(entries)
-		a.options.logger().Error("records have lost their content", zap.Int64("records", entries), of)
+		a.options.logger().Error("records have lost their content", append(of, zap.Int64("records", entries))...)
 	}
-	a.save()
+	_ = a.save() // which logs a failure
 }
 
-// save writes the list if it has to be. Where it cannot be written, it is tried
-// again.
-func (a *archive) save() {
+// save writes the list if it has to be. Where it cannot be written, it logs this, and the next save
+// tries it again.
+func (a *archive) save() error {
 	if !a.stale() {
-		return
+		return nil
 	}
-	if err := a.saveList(); err != nil {
+	err := a.saveList()
+	if err != nil {
 		a.options.logger().Error("what becomes of content may be counted again after a restart", zap.Error(err))
 	}
+	return err
 }

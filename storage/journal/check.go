@@ -248,7 +248,8 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 		return 0, err
 	}
 	c.checkpoints.last = s
-	c.identity, c.delivery.position, c.delivery.rebuild, c.pruned = s.Journal, s.Position, s.Rebuild, s.Pruned
+	c.takeCheckpoint(&s)
+	c.pruned = s.Pruned
 	unapplied, err := c.replay()
 	if err != nil {
 		return 0, err

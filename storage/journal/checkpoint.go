@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -48,6 +49,12 @@ type checkpoint struct {
 	Pruned storage.Timestamp `json:",omitempty"`
 	// Rebuild is where the backend was before it lost records, if it does not have these again.
 	Rebuild storage.Position `json:",omitzero"`
+	// Given are the sealed segments before Position that the backend has again, with what it has of
+	// each, unless the list of sealed segments says so.
+	Given map[uint64]recordCount `json:",omitempty"`
+	// Rejected (encoded by lossWire) are losses in the batch up to BatchEnd: the backend may have
+	// the rest of the batch.
+	Rejected [][]byte `json:",omitempty"`
 	// Reach is how far the files of the store reach. It is nil if an older version, which did not
 	// track it, wrote the checkpoint.
 	Reach *reach `json:",omitempty"`
@@ -242,6 +249,7 @@ func (j *Journal) saveCheckpoint(batchEnd storage.Position) {
 		Journal: j.identity, Position: j.delivery.position, BatchEnd: batchEnd,
 		Database: j.delivery.database,
 		Held:     j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Reach: j.reach(),
+		Given: maps.Clone(j.delivery.given), Rejected: marshalLosses(j.delivery.rejected),
 	}
 	if s.Position.Before(j.delivery.rebuild) {
 		s.Rebuild = j.delivery.rebuild

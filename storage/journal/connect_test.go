@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -173,6 +174,45 @@ func TestTheBackendSaysHowFarItIs(t *testing.T) {
 			}
 			if _, err := b.Request(t.Context(), storage.RecordKey{Org: "acme", ID: numbered(5)}); err != nil {
 				t.Errorf("the last record: %v", err)
+			}
+		})
+	}
+}
+
+// silentAtEnd is a backend that does not acknowledge the last part of a divided batch.
+type silentAtEnd struct{ refusing }
+
+func (b *silentAtEnd) Write(ctx context.Context, batch *storage.Batch) error {
+	err := b.refusing.Write(ctx, batch)
+	if _, part, _ := strings.Cut(batch.ID, "/"); err == nil && part == "end" {
+		return errors.New("the acknowledgement is lost")
+	}
+	return err
+}
+
+// A rejected record is lost once, also if the process is killed after the backend has its batch, and
+// before the journal knows.
+func TestWhatTheBackendRejectsIsCountedOnceWhereverAKillIs(t *testing.T) {
+	for name, records := range map[string]int{"alone": 1, "among others": 8} {
+		t.Run(name, func(t *testing.T) {
+			b := &silentAtEnd{refusing{poison: map[uuid.UUID]bool{numbered(records / 2): true}}}
+			o := Options{Dir: t.TempDir()}
+			unblock := b.block()
+			j := open(t, b, o)
+			for n := range records {
+				appendSample(t, j, n)
+			}
+			unblock()
+			eventually(t, "the batch is written", func() bool { return j.Status().Err != nil })
+			abandon(j)
+			for range 2 {
+				j = open(t, &b.refusing, o)
+				flush(t, j)
+				wantIntegrity(t, j, int64(records), int64(records-1), 0, 0, map[string]int64{storage.LostRejected: 1})
+				if got := settled(j, storage.LostRejected); got != 1 {
+					t.Errorf("%d entries are rejected before the position, want 1", got)
+				}
+				abandon(j)
 			}
 		})
 	}

@@ -26,23 +26,6 @@ func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Co
 	return c, err
 }
 
-// countDamagedBody counts the body of an entry of a raw segment as lost, once.
-func (j *Journal) countDamagedBody(ref storage.ContentRef) {
-	j.mu.Lock()
-	i, found := j.log.find(ref.Segment)
-	if !found || j.log.unsealed[i].damagedBodies[ref.Ordinal] {
-		j.mu.Unlock()
-		return
-	}
-	s := j.log.unsealed[i]
-	if s.damagedBodies == nil {
-		s.damagedBodies = make(map[uint32]bool)
-	}
-	s.damagedBodies[ref.Ordinal] = true
-	j.mu.Unlock()
-	j.archive.lose(1, nil)
-}
-
 // Removals counts the times at which records or content may have been removed here: while it stays
 // the same, all that was read of them is still there. Other nodes with the same backend may remove
 // more.
@@ -127,7 +110,7 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 		return nil, nil
 	case errors.Is(err, errDamaged): // of a raw segment, which counts it when it is sealed
 		if r.j.Shared() { // unless sealing leaves all content out
-			r.j.countDamagedBody(ref)
+			r.j.archive.damagedBody(ref)
 		}
 		return nil, nil
 	case err != nil:

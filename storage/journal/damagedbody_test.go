@@ -42,9 +42,15 @@ func TestADamagedBodyIsCountedOnItsWayToTheBackend(t *testing.T) {
 	}
 	abandon(j)
 	path := files(t, dir, rawSuffix)[0]
-	flip(t, path, frames(t, path)[3]-100) // in the body of the third
+	flip(t, path, frames(t, path)[1]-10) // in the body of the first
+	j = open(t, b, Options{Dir: dir})    // whose process ends after it has read the bodies
+	eventually(t, "the body is counted", func() bool { return len(j.Integrity().Losses) > 0 })
+	abandon(j)
 	unblock()
-	j = open(t, b, Options{Dir: dir})
-	flush(t, j)
-	wantLostContent(t, j, 1)
+	for range 2 {
+		j = open(t, b, Options{Dir: dir})
+		flush(t, j)
+		wantLostContent(t, j, 1)
+		abandon(j)
+	}
 }

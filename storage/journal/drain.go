@@ -50,6 +50,9 @@ type delivery struct {
 	// rebuild is where the backend was before it had lost records: it gets the sealed segments
 	// between position and rebuild again. The drain alone changes it, with the mutex.
 	rebuild storage.Position
+	// given and rejected are those of the checkpoint.
+	given    map[uint64]recordCount
+	rejected []storage.Loss
 	// database is storage.Host.Database.
 	database string
 	// err is why the backend refuses writes since failingSince, nil if it does not.
@@ -163,6 +166,9 @@ func (j *Journal) awaitBatch(ctx context.Context, d time.Duration) {
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (j *Journal) deliver(ctx context.Context, d *batch) bool {
 	d.Records = j.erasures.records.Load().apply(d.Records)
+	j.mu.Lock()
+	j.delivery.rejected = nil // the backend rejects them again
+	j.mu.Unlock()
 	j.saveCheckpoint(d.End)
 	start := time.Now()
 	if !j.writeBatch(ctx, d, &d.Batch) {
@@ -193,12 +199,10 @@ func (j *Journal) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bo
 			return false
 		case divide && entries == 1:
 			j.reject(d, b, err)
-			return true
+			return j.writeBatch(ctx, d, endOf(b))
 		case divide && entries > 1:
-			// The last part alone says that the batch is over.
-			last := &storage.Batch{Journal: b.Journal, ID: b.ID + "/end", End: b.End}
 			first, second := halves(b, d.start)
-			return j.writeBatch(ctx, d, first) && j.writeBatch(ctx, d, second) && j.writeBatch(ctx, d, last)
+			return j.writeBatch(ctx, d, first) && j.writeBatch(ctx, d, second) && j.writeBatch(ctx, d, endOf(b))
 		}
 		j.noteFailure(err)
 		select {
@@ -207,6 +211,11 @@ func (j *Journal) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bo
 		case <-time.After(wait):
 		}
 	}
+}
+
+// endOf is the part of a divided batch that alone says that the batch is over.
+func endOf(b *storage.Batch) *storage.Batch {
+	return &storage.Batch{Journal: b.Journal, ID: b.ID + "/end", End: b.End}
 }
 
 // halves takes a batch notCopied, in its order. The position stays at start.
@@ -220,7 +229,8 @@ func halves(b *storage.Batch, start storage.Position) (first, second *storage.Ba
 	return first, second
 }
 
-// reject counts the only entry of a batch as lost, because it can never be stored.
+// reject counts the only entry of a batch as lost, because it can never be stored. The checkpoint
+// has the loss before the backend has the end of the batch.
 func (j *Journal) reject(d *batch, b *storage.Batch, err error) {
 	l := storage.Loss{Reason: storage.LostRejected, Count: 1}
 	var key storage.RecordKey
@@ -240,8 +250,10 @@ func (j *Journal) reject(d *batch, b *storage.Batch, err error) {
 	d.losses = addLoss(d.losses, l)
 	j.ledger.drop(l)
 	d.exchanges -= l.Exchanges
+	j.delivery.rejected = addLoss(j.delivery.rejected, l)
 	logger := j.options.logger()
 	j.mu.Unlock()
+	j.saveCheckpoint(d.End)
 	logger.Error("the backend rejects an entry, which is lost", zap.String("organisation", key.Org), zap.Stringer("request_id", key.ID), zap.Error(err))
 }
 
@@ -268,10 +280,17 @@ func (j *Journal) delivered(d *batch, took time.Duration) {
 	j.versions.forget(d.released)
 	j.counts.Drains.add(took)
 	j.advanceTo(d)
+	j.delivery.rejected = nil // d.losses has them
+	if d.given != nil {
+		if j.delivery.given == nil {
+			j.delivery.given = make(map[uint64]recordCount)
+		}
+		j.delivery.given[d.given.number] = d.given.given
+	}
 	j.mu.Unlock()
 	j.saveCheckpoint(storage.Position{})
-	if d.given != nil {
-		j.archive.given(d.given.number, d.given.given)
+	if j.listGiven() {
+		j.saveCheckpoint(storage.Position{})
 	}
 	if recovered {
 		logger.Info("the backend takes records again")

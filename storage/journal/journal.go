@@ -209,8 +209,7 @@ func (j *Journal) start(ctx context.Context) error {
 	}
 	j.witness.restore(s.Reach)
 	j.erasures.open()
-	j.identity, j.delivery.position, j.delivery.batchEnd, j.delivery.rebuild = s.Journal, s.Position, s.BatchEnd, s.Rebuild
-	j.delivery.database = s.Database
+	j.takeCheckpoint(&s)
 	j.log.reserveNumber(max(last, s.Position.Segment) + 1)
 	unapplied, err := j.replay()
 	if err != nil {
@@ -233,6 +232,7 @@ func (j *Journal) start(ctx context.Context) error {
 	j.log.turn.Lock()
 	j.saveLosses()
 	j.log.turn.Unlock()
+	j.listGiven()
 	j.saveCheckpoint(s.BatchEnd)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
@@ -248,6 +248,15 @@ func (j *Journal) start(ctx context.Context) error {
 		close(j.maintenance.ended)
 	}()
 	return nil
+}
+
+// takeCheckpoint takes over where the last process was.
+func (j *Journal) takeCheckpoint(s *checkpoint) {
+	j.identity = s.Journal
+	d := &j.delivery
+	d.position, d.batchEnd, d.rebuild, d.database = s.Position, s.BatchEnd, s.Rebuild, s.Database
+	d.given, d.rejected = s.Given, parseLosses(s.Rejected)
+	j.archive.given(s.Given)
 }
 
 // Backend is the backend behind the journal, for queries.

@@ -241,6 +241,16 @@ func (l *ledger) lossWithdrawn(loss storage.Loss, sign int64) {
 	}
 }
 
+// rejected counts what the backend has rejected of a batch whose other exchanges prove to be
+// recorded.
+func (l *ledger) rejected(loss storage.Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recorded -= loss.Exchanges
+	l.entries[loss.Reason] += loss.Count
+	l.losses, l.drained = addIncident(l.losses, loss), addIncident(l.drained, loss)
+}
+
 // databaseLost counts records that the backend had, and has lost.
 func (l *ledger) databaseLost(n recordCount, now moment) {
 	l.mu.Lock()

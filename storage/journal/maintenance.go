@@ -194,6 +194,8 @@ func (j *Journal) drop(s *segment) error {
 	err := j.log.drop(s)
 	if err != nil {
 		leave(false)
+	} else {
+		j.archive.forgetRaw(s.number)
 	}
 	return err
 }

@@ -186,6 +186,23 @@ func (j *Journal) endSealed(d *batch, r *rebuild) {
 	j.mu.Unlock()
 }
 
+// listGiven has the list of sealed segments say which of them the backend has again, and reports
+// whether it has: only then may the checkpoint no longer say so, since an end of the process between
+// the two files must not count what a segment lacks twice.
+func (j *Journal) listGiven() bool {
+	if len(j.delivery.given) == 0 {
+		return false
+	}
+	j.archive.given(j.delivery.given)
+	if j.archive.save() != nil {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.delivery.given = nil
+	return true
+}
+
 // owe changes which sealed segments the backend gets again, when its position proves to be
 // another. Their exchanges change from recorded to waiting, or from waiting to recorded. It needs
 // the mutex.

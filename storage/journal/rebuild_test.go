@@ -257,3 +257,77 @@ func TestAnOlderDatabaseLacksTheRestOfASegment(t *testing.T) {
 		})
 	}
 }
+
+// What a lost database does not get again is counted once, also if the process is killed after the
+// checkpoint is behind the segment, and before the list of sealed segments says so.
+func TestWhatASegmentLacksIsCountedOnceWhereverAKillIs(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	j := open(t, &backend{}, o)
+	for n := range 4 {
+		r, c := sample(n)
+		kept := storagetest.Kept(r, c)
+		if n == 1 {
+			kept = nil
+		}
+		j.Begin(r)
+		if err := j.Append(r, kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seal(t, j, 1)
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := &backend{} // has lost all
+	unblock := b.block()
+	j = open(t, b, o)
+	inTheWay := filepath.Join(o.Dir, sealedName+temporarySuffix, "x")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	unblock()
+	flush(t, j)
+	abandon(j)
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // another loss
+		j = open(t, &backend{}, o)
+		flush(t, j)
+		wantIntegrity(t, j, 4, 3, 0, 0, map[string]int64{storage.LostDatabase: 1})
+		abandon(j)
+	}
+}
+
+// A record that was erased before its segment was sealed is not lost with the database, with content or
+// without.
+func TestALostDatabaseDoesNotLoseWhatWasErased(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	j := open(t, &backend{}, o)
+	var chosen []Chosen
+	for n := range 4 {
+		r, c := sample(n)
+		kept := storagetest.Kept(r, c)
+		if n%2 == 0 {
+			kept = nil
+		}
+		j.Begin(r)
+		if err := j.Append(r, kept); err != nil {
+			t.Fatal(err)
+		}
+		if n < 2 {
+			chosen = append(chosen, Chosen{r.ID, r.Content})
+		}
+	}
+	flush(t, j)
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", RequestedAt: 1, Scope: storage.EraseRecord, Records: 2}, chosen); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 })
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, &backend{}, o)
+	flush(t, j)
+	wantIntegrity(t, j, 4, 3, 0, 0, map[string]int64{storage.LostDatabase: 1})
+}

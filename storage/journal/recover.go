@@ -211,6 +211,12 @@ func (j *Journal) relocate(to storage.Position) error {
 	if to == from {
 		return nil
 	}
+	if to == j.delivery.batchEnd {
+		for _, l := range j.delivery.rejected { // by the process that wrote the batch
+			j.ledger.rejected(l)
+		}
+		j.delivery.rejected = nil
+	}
 	j.delivery.position, j.delivery.batchEnd = to, storage.Position{}
 	j.owe(from, to, pruned)
 	j.log.reserveNumber(to.Segment + 1)

@@ -66,17 +66,11 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 // write writes the sealed form of a segment, without entries with damaged content.
 // A segment that never had content gets no file.
 func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed, damaged int64, err error) {
-	all, found, records, err := s.currentContents()
+	all, found, records, err := s.currentContents(z.erased)
 	if err != nil {
 		return as, 0, err
 	}
-	current := slices.DeleteFunc(all, func(p place) bool {
-		scope := z.erased.scope(p.key)
-		if scope == storage.EraseRecord {
-			records = records.without(p.last.recordCount) // a database cannot lose what is erased
-		}
-		return scope > 0
-	})
+	current := slices.DeleteFunc(all, func(p place) bool { return z.erased.scope(p.key) > 0 })
 	as.recordCount, as.RawEntries, as.Newest, as.Erased = records, s.entries, int64(s.newest), int64(len(all)-len(current))
 	damaged = max(s.contents-found-max(s.damaged, 0), 0) // heads, since they were drained
 	if z.noContent || len(current) == 0 && damaged == 0 {
@@ -198,14 +192,20 @@ type latestVersion struct {
 }
 
 // currentContents returns the contents of the last versions of records in the segment, by ordinal.
-// found is the number of contents of all versions. records counts all entries.
-func (s *segment) currentContents() (all []place, found int64, records recordCount, err error) {
+// found is the number of contents of all versions. records counts all entries but those of records
+// that were erased, with content or without: a database cannot lose them.
+func (s *segment) currentContents(erased *erasedRecords) (all []place, found int64, records recordCount, err error) {
 	last := make(map[storage.RecordKey]latestVersion, s.contents)
 	all = make([]place, 0, s.contents)
 	var r record
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()
 		if errors.Is(err, io.EOF) {
+			for key, v := range last {
+				if erased.scope(key) == storage.EraseRecord {
+					records = records.without(v.recordCount)
+				}
+			}
 			current := all[:0]
 			for _, p := range all {
 				if p.last = last[p.key]; p.last.hasContent && p.last.content == p.ordinal {

@@ -79,9 +79,6 @@ type segment struct {
 	// could not read back. damaged begins below 0 if the journal was opened with damaged
 	// entries, which contents does not count.
 	contents, damaged int64
-	// damagedBodies are the ordinals of entries whose bodies count as lost, if the backend keeps
-	// bodies: the archive counts others when the segment is sealed. The journal's mutex guards it.
-	damagedBodies map[uint32]bool
 	// newest is when the newest record was created, but not after the record was written:
 	// the wrong clock of a client must not keep the content of other clients.
 	newest moment
