@@ -12,14 +12,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// class is what a byte may begin.
+// class is what a byte is.
 type class uint8
 
 const (
 	digitClass class = 1 << iota
 	letterClass
-	atClass  // of an address
-	keyClass // the first letter of some key
+	separatorClass // between the groups of a number
+	jsonClass      // outside of the texts of JSON
 )
 
 var classes = func() (table [256]class) {
@@ -29,9 +29,29 @@ var classes = func() (table [256]class) {
 	for c := 'a'; c <= 'z'; c++ {
 		table[c], table[c-'a'+'A'] = letterClass, letterClass
 	}
-	table['@'] = atClass
+	for _, c := range " -./()" {
+		table[c] = separatorClass
+	}
+	for _, c := range "0123456789+-.eE truefalsn\t\r\n,:{}[]" {
+		table[c] |= jsonClass
+	}
+	return table
+}()
+
+// begins has a bit for every two bytes of which the first may begin a match: a digit, the @ of an
+// address, or the first of a key. It is all that is looked up of most bytes.
+var begins = func() (table [1 << 16 / 64]uint64) {
+	set := func(first, second byte) {
+		pair := uint16(first)<<8 | uint16(second)
+		table[pair/64] |= 1 << (pair % 64)
+	}
+	for second := range 256 {
+		for _, first := range "0123456789@" {
+			set(byte(first), byte(second))
+		}
+	}
 	for _, k := range keys {
-		table[k.prefix[0]] |= keyClass
+		set(k.prefix[0], k.prefix[1])
 	}
 	return table
 }()
@@ -54,55 +74,51 @@ func after(text []byte, i int) byte {
 	return text[i]
 }
 
-// add notes a match of the text that outer, and inner within it, have read.
-func (f *finder) add(kind detector, text []byte, from, to int, outer, inner *reading) {
+// add notes a match of a text that r has read.
+func (f *finder) add(kind detector, text []byte, from, to int, r *reading) {
 	if !f.masks(kind) {
 		return
 	}
-	value := ""
-	if f.pseudonym(&f.m.kinds[kind]) {
-		value = string(text[from:to])
+	s := span{from: f.base + r.source(from), to: f.base + r.source(to), kind: kind, number: f.bare}
+	if k := &f.m.kinds[kind]; f.name || k.pseudonym {
+		s.pseudonym = f.m.pseudonym(k, kind, text[from:to])
 	}
-	from, to = outer.source(inner.source(from)), outer.source(inner.source(to))
-	f.spans = append(f.spans, span{f.base + from, f.base + to, kind, f.bare, value})
+	f.spans = append(f.spans, s)
 }
 
-// detect finds the matches of a text.
-func (f *finder) detect(text []byte, outer, inner *reading) {
+// detect finds the matches of a text that r has read.
+func (f *finder) detect(text []byte, r *reading) {
 	f.tokens = 0
 	for i := 0; i < len(text); i++ {
-		c := classes[text[i]]
-		if c == 0 || c == letterClass {
+		pair := uint16(text[i])<<8 | uint16(after(text, i+1))
+		if begins[pair/64]>>(pair%64)&1 == 0 {
 			continue
 		}
-		switch {
-		case c&atClass != 0 && !f.bare:
+		switch c := text[i]; {
+		case c == '@':
 			if from, to := email(text, i); to > 0 {
-				f.add(emailKind, text, from, to, outer, inner)
+				f.add(emailKind, text, from, to, r)
 				i = to - 1
 			}
-		case c&digitClass != 0:
-			i = f.numberAt(text, i, outer, inner) - 1
-		case c&keyClass != 0 && !f.bare && (!isAlnum(before(text, i)) || edge(text, i)):
+		case isDigit(c):
+			i = f.numberAt(text, i, r) - 1
+		case !isAlnum(before(text, i)) || edge(text, i):
 			if to := f.keyAt(text, i); to > 0 {
-				f.add(keyKind, text, i, to, outer, inner)
+				f.add(keyKind, text, i, to, r)
 				i = to - 1
 			}
 		}
-	}
-	if f.bare {
-		return
 	}
 	for k := len(builtin); k < len(f.m.kinds); k++ {
 		own := &f.m.kinds[k]
 		for _, pattern := range own.patterns {
 			for _, at := range pattern.FindAllIndex(text, -1) {
 				if at[1] > at[0] {
-					f.add(detector(k), text, at[0], at[1], outer, inner)
+					f.add(detector(k), text, at[0], at[1], r)
 				}
 			}
 		}
-		own.words.find(text, func(from, to int) { f.add(detector(k), text, from, to, outer, inner) })
+		own.words.find(text, func(from, to int) { f.add(detector(k), text, from, to, r) })
 	}
 }
 
@@ -268,6 +284,13 @@ func unspaced(r rune) bool {
 func wordEnd(text []byte, at int) int {
 	oneLetter := false // the word was one letter
 	for begin := at; at < len(text); {
+		if c := text[at]; c < utf8.RuneSelf && !oneLetter {
+			if !isAlnum(c) {
+				return at
+			}
+			at++
+			continue
+		}
 		r, n := utf8.DecodeRune(text[at:])
 		switch {
 		case unicode.Is(unicode.M, r):
@@ -301,7 +324,7 @@ func (p phrases) find(text []byte, found func(from, to int)) {
 			continue
 		}
 		longest := 0
-		for _, phrase := range p[folded(text[i:end])] {
+		for _, phrase := range p.beginning(text[i:end]) {
 			if to := matchPhrase(text, i, phrase); to > longest && endsWord(text, to) {
 				longest = to
 			}
@@ -312,6 +335,21 @@ func (p phrases) find(text []byte, found func(from, to int)) {
 		}
 		i = max(end, i+1)
 	}
+}
+
+// beginning returns the phrases that begin with a word.
+func (p phrases) beginning(word []byte) []string {
+	var lower [32]byte // the words of most texts are short, and in ASCII
+	n := 0
+	for ; n < len(word) && n < len(lower) && word[n] < utf8.RuneSelf; n++ {
+		if lower[n] = word[n]; 'A' <= word[n] && word[n] <= 'Z' {
+			lower[n] |= 0x20
+		}
+	}
+	if n == len(word) {
+		return p[string(lower[:n])]
+	}
+	return p[folded(word)]
 }
 
 // matchPhrase returns where a phrase ends that begins at an offset, 0 if none does. Any white

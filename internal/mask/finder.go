@@ -10,12 +10,12 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 )
 
-// span is a match. value is what it reads as, for a pseudonym.
+// span is a match.
 type span struct {
-	from, to int
-	kind     detector
-	number   bool // a number of JSON, whose label needs quotes
-	value    string
+	from, to  int
+	kind      detector
+	number    bool   // a number of JSON, whose label needs quotes
+	pseudonym string // "" for a plain label
 }
 
 // finder finds matches, and keeps its memory between bodies.
@@ -28,10 +28,13 @@ type finder struct {
 	bare    bool   // it is no text of JSON
 	name    bool   // all labels are pseudonyms
 	tokens  int    // up to where the text that is read is known to begin no JSON Web Token
+	ledBy   bool   // what stands before the text decided about a match
 
 	read, again, plain reading
 	groups             []group
 	number             number
+	id                 textID // of the text that is looked up
+	nonce              [12]byte
 }
 
 var finders = sync.Pool{New: func() any { return new(finder) }}
@@ -43,7 +46,7 @@ func (f *finder) free() {
 	clear(f.spans)
 	f.m, f.body, f.number, f.spans, f.dropped = nil, nil, number{digits: f.number.digits[:0]}, f.spans[:0], f.dropped[:0]
 	for _, r := range []*reading{&f.read, &f.again, &f.plain} {
-		if cap(r.text) > maxKept {
+		if cap(r.text) > maxKept || cap(r.parts) > maxKept/16 {
 			*r = reading{}
 		}
 	}
@@ -55,8 +58,6 @@ func (f *finder) masks(kind detector) bool {
 	k := &f.m.kinds[kind]
 	return k.on && (k.names || !f.name)
 }
-
-func (f *finder) pseudonym(k *kind) bool { return f.name || k.pseudonym }
 
 func (m *Masker) find(body []byte, inJSON, name bool) *finder {
 	f := finders.Get().(*finder)
@@ -70,12 +71,12 @@ func (m *Masker) find(body []byte, inJSON, name bool) *finder {
 		if quote < 0 {
 			quote = len(body) - at
 		}
-		f.numbers(body[at:at+quote], at)
+		f.between(body[at:at+quote], at)
 		if at += quote + 1; at >= len(body) {
 			break
 		}
 		end := redact.TextEnd(body, at)
-		f.text(body[at:end], at, true)
+		f.textInJSON(body[at:end], at)
 		at = f.dropTokens(body[at:end], end+1)
 	}
 	return f
@@ -113,42 +114,58 @@ func (f *finder) dropTokens(name []byte, at int) int {
 // https://ai.google.dev/api/generate-content#LogprobsResult
 var tokenLists = map[string]string{"logprobs": "", "logprobsResult": "", "words": "word"}
 
-// numbers finds numbers between texts of JSON.
-func (f *finder) numbers(raw []byte, base int) {
-	if len(raw) < minNumber {
-		return
-	}
+// between finds the numbers between the texts of JSON. If something else is there, it is a text: the
+// body only begins as JSON does.
+func (f *finder) between(raw []byte, base int) {
 	f.bare, f.base = true, base
-	f.detect(raw, nil, nil)
-	f.bare = false
+	defer func() { f.bare = false }()
+	for i := 0; i < len(raw); i++ {
+		from := i
+		for i < len(raw) && isDigit(raw[i]) {
+			i++
+		}
+		if i-from >= minNumber && before(raw, from) != '.' {
+			i = f.numberAt(raw, from, nil)
+		}
+		if i == len(raw) {
+			break
+		}
+		c := classes[raw[i]]
+		grouped := i > from && c&separatorClass != 0 && raw[i] != '.' && isDigit(after(raw, i+separator(raw[i:])))
+		if c&jsonClass == 0 || grouped {
+			f.bare = false
+			f.text(raw, base, false)
+			return
+		}
+	}
 }
 
 // text finds matches in a text. Texts may have texts in JSON within, such as the arguments of
 // tools: what is escaped there is read, too.
 func (f *finder) text(raw []byte, base int, escaped bool) {
 	f.base = base
-	if bytes.IndexByte(raw, '\\') < 0 {
-		f.detectBoth(raw, nil, nil)
-		return
+	text, r := raw, (*reading)(nil)
+	if escaped && bytes.IndexByte(raw, '\\') >= 0 {
+		f.read.unescape(raw, nil, false)
+		text, r = f.read.text, &f.read
 	}
-	text, outer := raw, (*reading)(nil)
-	if escaped {
-		f.read.unescape(raw, false)
-		text, outer = f.read.text, &f.read
-	}
-	f.detectBoth(text, outer, nil)
+	f.detectAll(text, r)
 	if bytes.IndexByte(text, '\\') >= 0 {
-		f.again.unescape(text, true)
-		f.detectBoth(f.again.text, outer, &f.again)
+		f.again.unescape(text, r, true)
+		f.detectAll(f.again.text, &f.again)
 	}
 }
 
-// detectBoth finds the matches of a text as it is, and as it reads in plain characters.
-func (f *finder) detectBoth(text []byte, outer, inner *reading) {
-	f.detect(text, outer, inner)
+// detectAll finds the matches of a text as it is, as it reads in plain characters, and as a form.
+func (f *finder) detectAll(text []byte, r *reading) {
+	f.detect(text, r)
 	if isPlain(text) {
 		return
 	}
-	f.plain.plain(text, inner)
-	f.detect(f.plain.text, outer, &f.plain)
+	if f.plain.plain(text, r) {
+		f.detect(f.plain.text, &f.plain)
+	}
+	if f.plain.spaces() {
+		f.detect(f.plain.text, &f.plain)
+	}
 }

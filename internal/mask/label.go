@@ -9,25 +9,31 @@ import (
 
 var pseudonymText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// appendLabel appends what replaces a match: its kind in brackets, and its pseudonym if the rule asks
-// for one. A bare number of JSON becomes a string.
-func (f *finder) appendLabel(b []byte, k *kind, s *span) []byte {
+// appendLabel appends what replaces a match: its kind in brackets, with its pseudonym. A bare number
+// of JSON becomes a string.
+func (s *span) appendLabel(b []byte, label string) []byte {
 	if s.number {
 		b = append(b, '"')
 	}
-	b = append(append(b, '['), k.label...)
-	if f.pseudonym(k) && f.m.key != nil {
-		mac := hmac.New(sha256.New, f.m.key)
-		mac.Write([]byte(k.name + "\x00" + canonical(s.kind, s.value)))
-		var sum [sha256.Size]byte
-		text := pseudonymText.EncodeToString(mac.Sum(sum[:0]))
-		b = append(append(b, ':'), text[:12]...) // 60 bits
+	b = append(append(b, '['), label...)
+	if s.pseudonym != "" {
+		b = append(append(b, ':'), s.pseudonym...)
 	}
 	b = append(b, ']')
 	if s.number {
 		b = append(b, '"')
 	}
 	return b
+}
+
+// pseudonym returns the pseudonym of a value, "" without a key.
+func (m *Masker) pseudonym(k *kind, of detector, value []byte) string {
+	if m.key == nil {
+		return ""
+	}
+	mac := hmac.New(sha256.New, m.key)
+	mac.Write([]byte(k.name + "\x00" + canonical(of, string(value))))
+	return pseudonymText.EncodeToString(mac.Sum(nil))[:12] // 60 bits
 }
 
 // canonical returns a value in one spelling, so that equal values get equal pseudonyms: numbers without

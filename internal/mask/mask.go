@@ -6,6 +6,7 @@ package mask
 import (
 	"bytes"
 	"cmp"
+	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/json"
@@ -18,8 +19,9 @@ import (
 
 // Masker masks the kinds of data that its rules name. A nil Masker masks nothing.
 type Masker struct {
-	kinds []kind // those of builtin first
-	key   []byte // of pseudonyms; without one, all labels are plain
+	kinds []kind      // those of builtin first
+	key   []byte      // of pseudonyms; without one, all labels are plain
+	mac   cipher.AEAD // identifies texts whose matches are remembered; nil reads each text
 }
 
 // Logs masks the lines of the log format `llm`, which names no organisation: it has the rules of
@@ -69,7 +71,7 @@ func (m *Masker) WithKey(secret []byte, org string) (*Masker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Masker{kinds: m.kinds, key: key}, nil
+	return &Masker{kinds: m.kinds, key: key, mac: newMAC()}, nil
 }
 
 // Counts are how many of each kind were masked.
@@ -160,7 +162,8 @@ func (m *Masker) mask(body []byte, inJSON, name bool, counts Counts) []byte {
 		return nil
 	}
 	f.spans = append(f.spans, f.dropped...)
-	slices.SortFunc(f.spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	slices.Reverse(f.spans) // of readings of one value, the plainest comes first: its pseudonym is the same wherever it is
+	slices.SortStableFunc(f.spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	masked := make([]byte, 0, len(body)+16)
 	done := 0
 	for _, s := range f.spans {
@@ -177,7 +180,7 @@ func (m *Masker) mask(body []byte, inJSON, name bool, counts Counts) []byte {
 			continue
 		}
 		k := &m.kinds[s.kind]
-		masked = f.appendLabel(masked, k, &s)
+		masked = s.appendLabel(masked, k.label)
 		if counts != nil {
 			counts[k.name]++
 		}

@@ -2,12 +2,19 @@ package mask
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/weirhq/weir/test/agents"
+	"github.com/weirhq/weir/test/prose"
 )
 
 func all(t testing.TB, rules ...*Rule) *Masker {
@@ -153,28 +160,33 @@ func TestDisguisedValues(t *testing.T) {
 func TestValuesWithoutSpacesAroundThem(t *testing.T) {
 	m := all(t, &Rule{Kinds: []string{"person"}, Words: []string{"张伟", "สมชาย", "Zoë Müller"}})
 	for text, want := range map[string]string{
-		"alice@example.com。请联系":                                           "[EMAIL]。请联系",
-		"邮箱：alice@example.com，谢谢":                                         "邮箱：[EMAIL]，谢谢",
-		"联系alice@example.com请回复":                                          "联系[EMAIL]请回复",
-		"alice@example.com...and":                                         "[EMAIL]...and",
-		"alice@example.com-2024-01":                                       "[EMAIL]-2024-01",
-		"alice@example.com.2024":                                          "[EMAIL].2024",
-		"bob@2x.com, logo@2x.PNG":                                         "[EMAIL], logo@2x.PNG",
-		"?mail%3Dalice%40example.com%26card%3D4111111111111111":           "?mail%3D[EMAIL]%26card%3D[CARD]",
-		"?to=a%2Bb%40example.com&n=%204111111111111111%A04111":            "?to=[EMAIL]&n=%20[CARD]%A04111",
-		"?to=Ren%E9%40example.com&n=%E9%204111111111111111":               "?to=[EMAIL]&n=%E9%20[CARD]",
-		"100%, 50%zz alice@example.com %4":                                "100%, 50%zz [EMAIL] %4",
-		"key%3Dsk-proj-abcdefghij0123456789":                              "key%3D[KEY]",
-		"tel%3D%2B49%2030%20901820":                                       "tel%3D[PHONE]",
-		"\x1b[31msk-proj-abcdefghij0123456789\x1b[0m":                     "\x1b[31m[KEY]\x1b[0m",
-		"\x1b[1;31m4111111111111111\x1b[0m":                               "\x1b[1;31m[CARD]\x1b[0m",
-		"请问张伟在吗":                                                          "请问[PERSON]在吗",
-		"คุณสมชายอยู่ไหม":                                                 "คุณ[PERSON]อยู่ไหม",
-		"Zoe\u0308 Mu\u0308ller and zo\u00cb m\u00fcller":                 "[PERSON] and [PERSON]",
-		`{"bsn":111222333}`:                                               `{"bsn":"[NATIONAL_ID]"}`,
-		`{"bsn":"111222333","id":111222333}`:                              `{"bsn":"[NATIONAL_ID]","id":111222333}`,
-		`{"tax_id": "86095742719", "rating": 86095742719}`:                `{"tax_id": "[NATIONAL_ID]", "rating": 86095742719}`,
-		`{"arguments":"{\"bsn\":\"111222333\",\"order\":\"111222333\"}"}`: `{"arguments":"{\"bsn\":\"[NATIONAL_ID]\",\"order\":\"111222333\"}"}`,
+		"alice@example.com。请联系":                                                 "[EMAIL]。请联系",
+		"邮箱：alice@example.com，谢谢":                                               "邮箱：[EMAIL]，谢谢",
+		"联系alice@example.com请回复":                                                "联系[EMAIL]请回复",
+		"alice@example.com...and":                                               "[EMAIL]...and",
+		"alice@example.com-2024-01":                                             "[EMAIL]-2024-01",
+		"alice@example.com.2024":                                                "[EMAIL].2024",
+		"bob@2x.com, logo@2x.PNG":                                               "[EMAIL], logo@2x.PNG",
+		"?mail%3Dalice%40example.com%26card%3D4111111111111111":                 "?mail%3D[EMAIL]%26card%3D[CARD]",
+		"?to=a%2Bb%40example.com&n=%204111111111111111%A04111":                  "?to=[EMAIL]&n=%20[CARD]%A04111",
+		"?to=Ren%E9%40example.com&n=%E9%204111111111111111":                     "?to=[EMAIL]&n=%E9%20[CARD]",
+		"100%, 50%zz alice@example.com %4":                                      "100%, 50%zz [EMAIL] %4",
+		"key%3Dsk-proj-abcdefghij0123456789":                                    "key%3D[KEY]",
+		"tel%3D%2B49%2030%20901820":                                             "tel%3D[PHONE]",
+		"\x1b[31msk-proj-abcdefghij0123456789\x1b[0m":                           "\x1b[31m[KEY]\x1b[0m",
+		"\x1b[1;31m4111111111111111\x1b[0m":                                     "\x1b[1;31m[CARD]\x1b[0m",
+		"q=I+am+alice@example.com&card=4111+1111+1111+1111&tel=%2B49+30+901820": "q=[EMAIL]&card=[CARD]&tel=[PHONE]",
+		"https://a.example/?iban=DE89+3704+0044+0532+0130+00#4111+1111":         "https://a.example/?iban=[IBAN]#4111+1111",
+		"tel=+49%2030%20901820&to=a+b@example.com&from=c%2Bd@example.com":       "tel=[PHONE]&to=[EMAIL]&from=[EMAIL]",
+		"4111+1111+1111+1111, x = 4111+1111+1111+1111":                          "4111+1111+1111+1111, x = 4111+1111+1111+1111",
+		"请问张伟在吗":                                                                "请问[PERSON]在吗",
+		"คุณสมชายอยู่ไหม":                                                       "คุณ[PERSON]อยู่ไหม",
+		"name=Zo%C3%AB+M%C3%BCller&Zo%C3%AB+M%C3%BCller=1":                      "name=[PERSON]&[PERSON]=1",
+		"Zoe\u0308 Mu\u0308ller and zo\u00cb m\u00fcller":                       "[PERSON] and [PERSON]",
+		`{"bsn":111222333}`:                                                     `{"bsn":"[NATIONAL_ID]"}`,
+		`{"bsn":"111222333","id":111222333}`:                                    `{"bsn":"[NATIONAL_ID]","id":111222333}`,
+		`{"tax_id": "86095742719", "rating": 86095742719}`:                      `{"tax_id": "[NATIONAL_ID]", "rating": 86095742719}`,
+		`{"arguments":"{\"bsn\":\"111222333\",\"order\":\"111222333\"}"}`:       `{"arguments":"{\"bsn\":\"[NATIONAL_ID]\",\"order\":\"111222333\"}"}`,
 	} {
 		if got := m.Body([]byte(text), nil); string(got) != want {
 			t.Errorf("%s became %s, want %s", text, got, want)
@@ -194,6 +206,81 @@ func TestTokensOfMaskedTextsAreLeftOut(t *testing.T) {
 		if got := m.Body([]byte(body), nil); string(got) != want {
 			t.Errorf("%s became %s, want %s", body, got, want)
 		}
+	}
+}
+
+// A body that begins as JSON and is something else is read as the text that it is.
+func TestTextsThatBeginAsJSON(t *testing.T) {
+	m := all(t)
+	for body, want := range map[string]string{
+		"{'to': 'alice@example.com', 'card': 4111111111111111}": "{'to': '[EMAIL]', 'card': [CARD]}",
+		`[INST] "Hi", I am alice@example.com [/INST]`:           `[INST] "Hi", I am [EMAIL] [/INST]`,
+		"[4111 1111 1111 1111, 1]":                              "[[CARD], 1]",
+		`{a: 030-901820-55, b: 'x\u0040example.com'}`:           `{a: [PHONE], b: '[EMAIL]'}`,
+		`{"a":1}` + "\n" + `{"a":4111111111111111}`:             `{"a":1}` + "\n" + `{"a":"[CARD]"}`,
+	} {
+		if got := m.Body([]byte(body), nil); string(got) != want {
+			t.Errorf("%s became %s, want %s", body, got, want)
+		}
+	}
+}
+
+// A text whose matches are remembered is masked as one that is read for the first time, wherever it
+// stands, and for each Masker as its rules say.
+func TestRememberedTexts(t *testing.T) {
+	plain := all(t, &Rule{Kinds: []string{"patient"}, Patterns: []string{`PAT-\d+`}, Words: []string{"Ada Lovelace"}})
+	pseudonyms, err := New([]*Rule{{Kinds: builtin, As: Pseudonym}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyed := func(m *Masker) *Masker {
+		m, err := m.WithKey([]byte("secret"), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	one, two := keyed(plain), keyed(pseudonyms)
+	filler := strings.Repeat("Please be patient. ", 12)
+	examples := maps.Clone(examples)
+	examples["patient"] = []string{"PAT-4711", "Ada Lovelace"}
+	for kind, values := range examples {
+		for _, value := range values {
+			for _, text := range []string{mustJSON(value + " " + filler), mustJSON(filler + value), mustJSON(mustJSON(filler + value)), `"` + escaped(value, `\u%04x`) + `"`} {
+				for _, lead := range []string{`{"content":`, `{"bsn":`, `{"a":"alice@example.com","n":1,"tax_id":`} {
+					body := []byte(lead + text + "}")
+					for _, m := range []*Masker{one, two, one, two} {
+						counts, first := make(Counts), make(Counts)
+						got, want := m.Body(body, counts), keyed(m).Body(body, first)
+						if !bytes.Equal(got, want) || !maps.Equal(counts, first) || m == one && counts[kind] == 0 {
+							t.Errorf("%s: %s became %s, %v, and at first %s, %v", kind, body, got, counts, want, first)
+						}
+					}
+				}
+			}
+		}
+	}
+	numbered := func(name string) string { return `{"` + name + `":"111222333 is what I have. ` + filler + `"}` }
+	for _, name := range []string{"order", "bsn", "order", "bsn"} {
+		if got := one.Body([]byte(numbered(name)), nil); bytes.Contains(got, []byte("[NATIONAL_ID]")) != (name == "bsn") {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
+// What is remembered is bounded, whatever texts come.
+func TestMemoryIsBounded(t *testing.T) {
+	var m memory
+	var id textID
+	for i := range 4 * maxRemembered {
+		binary.BigEndian.PutUint64(id[:], uint64(i))
+		m.remember(id, make([]span, i%3))
+		if _, ok := m.find(id); !ok {
+			t.Fatal("a text is forgotten at once")
+		}
+	}
+	if len(m.newer)+len(m.older) > 2*maxRemembered || m.size > maxRemembered {
+		t.Errorf("%d and %d texts", len(m.newer), len(m.older))
 	}
 }
 
@@ -360,7 +447,11 @@ func BenchmarkBody(b *testing.B) {
 	message := mustJSON(map[string]string{"role": "user", "content": strings.Repeat("The quick brown fox jumps over 12 lazy dogs; see https://example.com/a/b?c=1.\n", 12)})
 	body := []byte(`{"messages":[` + strings.Repeat(message+",", 99) + message + `]}`)
 	vectors := []byte(`{"embedding":[` + strings.Repeat("-0.0123456789,", 8000) + `1]}`)
-	for name, body := range map[string][]byte{"text": body, "vectors": vectors, "matches": bytes.ReplaceAll(body, []byte("lazy"), []byte("a@b.com"))} {
+	var small []byte
+	for words := prose.New(1); len(small) < 100_000; {
+		small = append(small, mustJSON(map[string]any{"messages": []string{words.Text(200), words.Text(1500)}, "temperature": 0.7})...)
+	}
+	for name, body := range map[string][]byte{"text": body, "vectors": vectors, "prose": small, "matches": bytes.ReplaceAll(body, []byte("lazy"), []byte("a@b.com"))} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
@@ -369,4 +460,23 @@ func BenchmarkBody(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkConversations masks the turns of agents, which repeat what was said before.
+func BenchmarkConversations(b *testing.B) {
+	m, err := all(b).WithKey([]byte("secret"), "acme")
+	if err != nil {
+		b.Fatal(err)
+	}
+	turns := agents.Default.Generate()
+	slices.SortStableFunc(turns, func(a, b agents.Turn) int { return cmp.Compare(a.Conversation, b.Conversation) })
+	size, i := 0, 0
+	for b.Loop() {
+		turn := turns[i%len(turns)]
+		i++
+		size += len(turn.Request) + len(turn.Answer)
+		m.Body(turn.Request, nil)
+		m.Body(turn.Answer, nil)
+	}
+	b.SetBytes(int64(size / i))
 }

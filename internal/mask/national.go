@@ -39,6 +39,7 @@ func (n *number) named(names ...string) bool {
 	const near = 40
 	context := bytes.Clone(n.text[max(0, n.from-near):n.from])
 	if len(context) < near { // the name of the field stands before the text
+		n.ledBy = true
 		context = slices.Concat(n.lead[max(0, len(n.lead)-near+len(context)):], context)
 	}
 	context = context[bytes.LastIndexByte(context, '{')+1:]

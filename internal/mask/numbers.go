@@ -18,11 +18,11 @@ const maxSeparator = 4
 // separator returns the length of what may stand between two groups, 0 for anything else.
 func separator(text []byte) (n int) {
 	for n < len(text) && n < maxSeparator {
-		if bytes.IndexByte([]byte(" -./()"), text[n]) >= 0 {
+		switch c := text[n]; {
+		case classes[c]&separatorClass != 0:
 			n++
 			continue
-		}
-		if text[n] < utf8.RuneSelf {
+		case c < utf8.RuneSelf:
 			return n
 		}
 		i := slices.IndexFunc(separators, func(s string) bool { return bytes.HasPrefix(text[n:], []byte(s)) })
@@ -42,7 +42,7 @@ var separators = []string{
 
 // numberAt finds what begins in the number at an offset, which may have several groups, and
 // returns where to go on.
-func (f *finder) numberAt(text []byte, at int, outer, inner *reading) int {
+func (f *finder) numberAt(text []byte, at int, r *reading) int {
 	groups := f.groups[:0]
 	end := at
 	for i := at; ; {
@@ -73,7 +73,7 @@ func (f *finder) numberAt(text []byte, at int, outer, inner *reading) int {
 		if f.bare && before(text, from) == '-' {
 			from--
 		}
-		f.add(kind, text, from, to, outer, inner)
+		f.add(kind, text, from, to, r)
 		for end = max(end, to); g < len(groups) && groups[g].from < to; g++ {
 		}
 	}
@@ -117,6 +117,7 @@ func (f *finder) window(text []byte, groups []group) (kind detector, from, to in
 			}
 		}
 	}
+	f.ledBy = f.ledBy || n.ledBy
 	return kind, from, to
 }
 
@@ -125,6 +126,7 @@ const maxDigits = 19
 // number is a number of one or more groups.
 type number struct {
 	lead     []byte // what the body has before the text
+	ledBy    bool   // it was looked at
 	text     []byte
 	from, to int
 	groups   []group

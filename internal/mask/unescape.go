@@ -3,45 +3,74 @@ package mask
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// reading is a text as it reads, and where each of its bytes stands.
+// reading is a text as it reads, and where its bytes stand in what was read.
 type reading struct {
-	text []byte
-	at   []int // one more than text; nil if nothing was escaped
+	text  []byte
+	of    *reading // of which it was read, nil for what the body has
+	parts []part
+	plus  []int // where a + stands that may be a space
 }
 
+// part is a part of a reading: where it begins there, and where in what was read. A part that is an escape
+// stands there with all its bytes.
+type part struct {
+	at, source int
+	escape     bool
+}
+
+// source returns where in the body's text a byte stands. A nil reading is that text.
 func (r *reading) source(i int) int {
-	if r == nil || r.at == nil {
-		return i
+	for ; r != nil; r = r.of {
+		next := sort.Search(len(r.parts), func(k int) bool { return r.parts[k].at > i })
+		p := r.parts[next-1]
+		if p.escape {
+			i = p.source
+		} else {
+			i += p.source - p.at
+		}
 	}
-	return r.at[i]
+	return i
+}
+
+func (r *reading) begin(of *reading) {
+	r.text, r.of, r.parts, r.plus = r.text[:0], of, append(r.parts[:0], part{}), r.plus[:0]
+}
+
+// add adds a text that stands in what was read from an offset on.
+func (r *reading) add(text []byte, source int) {
+	if last := &r.parts[len(r.parts)-1]; last.escape || source-last.source != len(r.text)-last.at {
+		r.parts = append(r.parts, part{len(r.text), source, false})
+	}
+	r.text = append(r.text, text...)
+}
+
+// addEscape adds what an escape stands for that begins at an offset.
+func (r *reading) addEscape(c rune, source int) {
+	r.parts = append(r.parts, part{len(r.text), source, true})
+	r.text = utf8.AppendRune(r.text, c)
 }
 
 // unescape reads escapes of JSON. If nested, a run of backslashes is one, as texts within
 // texts have them.
-func (r *reading) unescape(raw []byte, nested bool) {
-	r.text, r.at = r.text[:0], r.at[:0]
-	add := func(from int, text ...byte) {
-		for _, c := range text {
-			r.text, r.at = append(r.text, c), append(r.at, from)
-		}
-	}
+func (r *reading) unescape(raw []byte, of *reading, nested bool) {
+	r.begin(of)
 	for i := 0; i < len(raw); {
 		plain := bytes.IndexByte(raw[i:], '\\')
 		if plain < 0 {
 			plain = len(raw) - i
 		}
-		r.text = append(r.text, raw[i:i+plain]...)
-		for range plain {
-			r.at = append(r.at, i)
-			i++
+		if plain > 0 {
+			r.add(raw[i:i+plain], i)
 		}
-		if i == len(raw) {
+		if i += plain; i == len(raw) {
 			break
 		}
 		from := i
@@ -49,18 +78,19 @@ func (r *reading) unescape(raw []byte, nested bool) {
 			i++
 		}
 		if i == len(raw) {
-			add(from, '\\')
+			r.addEscape('\\', from)
 			break
 		}
 		c := raw[i]
 		i++
 		switch c {
 		case 'n', 'r', 'f', 'b', 't':
-			add(from, '\n')
+			r.addEscape('\n', from)
 		case 'u':
 			unit, ok := hexUnit(raw[i:])
 			if !ok {
-				add(from, '\\', 'u')
+				r.addEscape('\\', from)
+				r.addEscape('u', from)
 				continue
 			}
 			i += 4
@@ -75,44 +105,97 @@ func (r *reading) unescape(raw []byte, nested bool) {
 					}
 				}
 			}
-			var b [utf8.UTFMax]byte
-			add(from, b[:utf8.EncodeRune(b[:], unit)]...)
+			r.addEscape(unit, from)
 		case '"', '/', '\\':
-			add(from, c)
+			r.addEscape(rune(c), from)
 		default: // no escape of JSON
-			add(from, '\\')
+			r.addEscape('\\', from)
 			i--
 		}
 	}
-	r.at = append(r.at, len(raw))
+	r.add(nil, len(raw))
 }
 
 // plain reads a text that of has read, as if it were written in plain characters: what readers and models
 // take for ASCII is ASCII, such as the wide forms that input methods of East Asia write, the digits
-// of other scripts, and the escapes of URLs. Characters that nobody sees are left out.
-func (r *reading) plain(text []byte, of *reading) {
-	r.text, r.at = r.text[:0], r.at[:0]
+// of other scripts, and the escapes of URLs. Characters that nobody sees are left out. It reports
+// whether that changes anything, and notes each + that is a space if the text is a form.
+func (r *reading) plain(text []byte, of *reading) (changed bool) {
+	r.begin(of)
+	var run formRun
 	for i := 0; i < len(text); {
+		if n := plainASCII(text[i:]); n > 0 {
+			r.add(text[i:i+n], i)
+			i += n
+			continue
+		}
 		c, n := utf8.DecodeRune(text[i:])
+		if c == '+' && run.isSpace(r.text) {
+			r.plus = append(r.plus, len(r.text))
+		}
 		escaped, size := percentRune(text[i:])
 		if size > 0 {
 			c, n = escaped, size
 		}
 		switch as := plainRune(c); {
 		case as < 0:
+			changed = true
+			r.add(nil, i+n)
 		case as != c || size > 0:
-			r.text = utf8.AppendRune(r.text, as)
-			for len(r.at) < len(r.text) {
-				r.at = append(r.at, of.source(i))
-			}
+			changed = true
+			r.addEscape(as, i)
 		default:
-			for k := i; k < i+n; k++ {
-				r.text, r.at = append(r.text, text[k]), append(r.at, of.source(k))
-			}
+			r.add(text[i:i+n], i)
 		}
 		i += n
 	}
-	r.at = append(r.at, of.source(len(text)))
+	r.add(nil, len(text))
+	return changed
+}
+
+// spaces reads each + as a space that may be one. It reports whether there are some.
+func (r *reading) spaces() bool {
+	for _, i := range r.plus {
+		r.text[i] = ' '
+	}
+	return len(r.plus) > 0
+}
+
+// formRun tells the values of forms, as bodies and the addresses of pages have them, from other texts.
+// https://url.spec.whatwg.org/#urlencoded-parsing
+type formRun struct {
+	read  int  // up to where
+	value bool // a name and a = stand before, and no space
+}
+
+// isSpace reports whether a + that follows a text is a space. Each call has a longer text.
+func (r *formRun) isSpace(text []byte) bool {
+	for ; r.read < len(text); r.read++ {
+		switch text[r.read] {
+		case '=':
+			r.value = true
+		case ' ', '\t', '\r', '\n', '"', '<', '>':
+			r.value = false
+		}
+	}
+	return r.value
+}
+
+// plainASCII returns how many bytes of ASCII a text begins with that read as they are.
+func plainASCII(text []byte) (n int) {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	for len(text)-n >= 8 { // none has its highest bit, and none is a % or a +
+		eight := binary.LittleEndian.Uint64(text[n:])
+		percent, plus := eight^low*'%', eight^low*'+'
+		if (eight|(percent-low)&^percent|(plus-low)&^plus)&high != 0 {
+			break
+		}
+		n += 8
+	}
+	for n < len(text) && text[n] < utf8.RuneSelf && text[n] != '%' && text[n] != '+' {
+		n++
+	}
+	return n
 }
 
 // widePunctuation is the punctuation of values, of which input methods of East Asia write wide forms.
@@ -149,19 +232,25 @@ func plainRune(c rune) rune {
 
 // isPlain reports whether a text has nothing that plain changes.
 func isPlain(text []byte) bool {
+	var run formRun
 	for i := 0; i < len(text); {
-		if text[i] < utf8.RuneSelf {
-			if text[i] == '%' {
-				if _, n := percentByte(text[i:]); n > 0 {
-					return false
-				}
-			}
-			i++
-			continue
+		if i += plainASCII(text[i:]); i == len(text) {
+			break
 		}
 		c, n := utf8.DecodeRune(text[i:])
-		if plainRune(c) != c {
-			return false
+		switch c {
+		case '%':
+			if _, n := percentByte(text[i:]); n > 0 {
+				return false
+			}
+		case '+':
+			if run.isSpace(text[:i]) {
+				return false
+			}
+		default:
+			if plainRune(c) != c {
+				return false
+			}
 		}
 		i += n
 	}

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/mask"
-	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -106,8 +105,8 @@ func (m *Maskers) Of(org string, also mask.Content) *mask.Masker {
 		m.logger.Error("values are masked without pseudonyms", zap.Error(failed))
 		return masker
 	}
-	if err == nil && (configured || org == stores.DefaultName) { // callers make up the names of others
-		if m.keyedSize.Add(1) > maxKeyed { // keys that change have other Maskers
+	if err == nil {
+		if m.keyedSize.Add(1) > maxKeyed { // callers make up names, and keys that change have other Maskers
 			m.keyed.Clear()
 			m.keyedSize.Store(0)
 		}
