@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -86,11 +87,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h.mux.ServeHTTP(w, r)
 		return nil
 	}
-	for _, other := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+	var allowed []string
+	for _, other := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost} {
 		if _, pattern := h.mux.Handler(&http.Request{Method: other, URL: r.URL, Host: r.Host}); pattern != "" {
-			h.mux.ServeHTTP(w, r) // 405, with the methods that there are
-			return nil
+			allowed = append(allowed, other)
 		}
+	}
+	if len(allowed) > 0 {
+		methods := strings.Join(allowed, ", ")
+		w.Header().Set("Allow", methods)
+		fail(w, endpoint{route: route{path: r.URL.Path}}, &plugins.Error{
+			Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: fmt.Sprintf("%s takes %s, not %s", r.URL.Path, methods, r.Method),
+		})
+		return nil
 	}
 	served := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -147,6 +156,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		h.logger.Error("a call of an administrator failed", zap.String("path", r.URL.Path), zap.Error(err))
 		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "what the call asks for cannot be read or written now"}
 	}
+	fail(w, e, refused)
+}
+
+// fail answers with an error, in the format of the endpoint.
+func fail(w http.ResponseWriter, e endpoint, refused *plugins.Error) {
 	if e.openAI() {
 		if refused.Type == "" {
 			refused.Type = "invalid_request_error"

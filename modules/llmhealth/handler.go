@@ -100,7 +100,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+		message := path + " takes GET, not " + r.Method
+		return apierror.Envelope{Error: &message}.Write(w, http.StatusMethodNotAllowed)
 	}
 	var answer any = map[string]string{"forwarding": word(nil)}
 	status := http.StatusOK

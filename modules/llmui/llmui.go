@@ -127,8 +127,10 @@ func (h *Handler) Routes() []paths.Route {
 		all = append(all, paths.Route{Method: http.MethodGet, Path: loginPath}, paths.Route{Method: http.MethodGet, Path: callbackPath})
 	}
 	for _, r := range slices.Concat(h.query.Routes(), h.keys.Routes()) {
-		r.Path = "/api" + r.Path
-		all = append(all, r)
+		if strings.HasPrefix(r.Path, "/v1/") {
+			r.Path = "/api" + r.Path
+			all = append(all, r)
+		}
 	}
 	return all
 }
@@ -157,6 +159,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return fail(w, http.StatusUnauthorized, "the session has ended: log in again")
 	}
 	if path == "system" {
+		if r.Method != http.MethodGet {
+			w.Header().Set("Allow", http.MethodGet)
+			return fail(w, http.StatusMethodNotAllowed, "the system takes GET")
+		}
 		return h.serveSystem(w, key)
 	}
 	r = access.WithKey(r, key)
