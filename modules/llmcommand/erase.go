@@ -45,7 +45,7 @@ func erase(cmd *cobra.Command, args []string) error {
 	case i < 0:
 		return errors.New("what is erased of the records? --content erases their bodies, --identity also what names somebody, --record all")
 	}
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := question.ParseExplicitFilter(args, time.Now())
 	if err != nil {
 		return err
 	}

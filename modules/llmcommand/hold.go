@@ -40,7 +40,7 @@ func placeHold(cmd *cobra.Command, args []string) error {
 	if reason == "" {
 		return errors.New("why are they kept? Give a --reason, such as the number of a case")
 	}
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := question.ParseExplicitFilter(args, time.Now())
 	if err != nil {
 		return err
 	}

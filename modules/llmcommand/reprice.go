@@ -27,7 +27,7 @@ func repriceCommand(cmd *cobra.Command) {
 
 func reprice(cmd *cobra.Command, args []string) error {
 	yes, _ := cmd.Flags().GetBool("yes")
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := question.ParseExplicitFilter(args, time.Now())
 	if err != nil {
 		return err
 	}

@@ -22,11 +22,22 @@ import (
 // filters on one side of an "or"; parentheses join. Without arguments, everything
 // matches. now is what ages are counted from.
 func ParseFilter(args []string, now time.Time) (storage.Filter, error) {
-	return ParseFilterOf(nil, args, now)
+	return parseFilter(storage.ParseFilter, nil, args, now)
+}
+
+// ParseExplicitFilter is ParseFilter for what chooses records to change or to erase: of arguments,
+// only "all" matches everything, not {}.
+func ParseExplicitFilter(args []string, now time.Time) (storage.Filter, error) {
+	return parseFilter(storage.ParseExplicitFilter, nil, args, now)
 }
 
 // ParseFilterOf is ParseFilter for terms that may also name fields by these names.
 func ParseFilterOf(names map[string]string, args []string, now time.Time) (storage.Filter, error) {
+	return parseFilter(storage.ParseFilter, names, args, now)
+}
+
+// parseFilter reads arguments, and those in JSON by parseJSON.
+func parseFilter(parseJSON func(raw []byte, groups ...storage.Group) (storage.Filter, error), names map[string]string, args []string, now time.Time) (storage.Filter, error) {
 	var outer []sides // around each open parenthesis
 	var s sides
 	for _, arg := range args {
@@ -38,7 +49,7 @@ func ParseFilterOf(names map[string]string, args []string, now time.Time) (stora
 			return nil, errors.New("filter: an argument is blank; all matches everything")
 		}
 		if strings.HasPrefix(rest, "{") || strings.HasPrefix(rest, "[") {
-			f, err := storage.ParseFilter([]byte(rest), storage.RequestResponse)
+			f, err := parseJSON([]byte(rest), storage.RequestResponse)
 			if err != nil {
 				return nil, err
 			}
