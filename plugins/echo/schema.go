@@ -2,9 +2,10 @@ package echo
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // A schema may refer to itself, so what is made from it is bounded; beyond the
@@ -104,16 +105,9 @@ func (e *exampler) object(s gjson.Result, depth int) {
 
 // resolve follows a reference into the schema itself, such as "#/$defs/place".
 func (e *exampler) resolve(ref string) gjson.Result {
-	path, local := strings.CutPrefix(ref, "#")
-	if !local || e.refs == maxExampleRefs {
+	if e.refs == maxExampleRefs {
 		return gjson.Result{}
 	}
 	e.refs++
-	at := e.root
-	for key := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		if key != "" {
-			at = at.Map()[key]
-		}
-	}
-	return at
+	return translate.Resolve(e.root, ref)
 }

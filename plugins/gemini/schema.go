@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -154,29 +153,11 @@ func (w *schemaWriter) inlines(schema gjson.Result, ref string, size int) bool {
 
 // resolve returns what a reference within the schema points to, such as "#/$defs/place".
 func (w *schemaWriter) resolve(ref string) gjson.Result {
-	path, local := strings.CutPrefix(ref, "#")
-	path, err := url.PathUnescape(path)
-	v := w.root
-	for key := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		switch key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key); {
-		case path == "":
-		case v.IsArray():
-			v = v.Get(key)
-		default:
-			object := v
-			v = gjson.Result{}
-			object.ForEach(func(name, member gjson.Result) bool {
-				if name.Str == key {
-					v = member
-				}
-				return name.Str != key
-			})
-		}
-	}
+	v := translate.Resolve(w.root, ref)
 	if v.Type == gjson.True { // it takes any value
 		return gjson.Result{}
 	}
-	if (err != nil || !local || !v.IsObject()) && w.err == nil {
+	if !v.IsObject() && w.err == nil {
 		w.err = plugins.Invalid(w.field, "The schema refers to '%s', which it does not have.", ref)
 	}
 	return v

@@ -129,15 +129,8 @@ func (o *rootObject) target(ref string) (required map[string]bool) {
 		if *o.work += len(o.root.Raw); *o.work > maxRootWork {
 			return nil
 		}
-		keys := strings.Split(pointer, "/")
-		for i, key := range keys {
-			keys[i] = gjson.Escape(unescapePointer.Replace(key))
-		}
-		required = o.add(o.root.Get(strings.Join(keys, ".")))
+		required = o.add(Resolve(o.root, ref))
 		o.targets[pointer] = required
 	}
 	return required
 }
-
-// unescapePointer gives the keys of a JSON Pointer (RFC 6901) their own characters back.
-var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
