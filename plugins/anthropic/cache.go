@@ -42,6 +42,11 @@ const TooManyMarks = "with the first and the last marks of prefixes to be cached
 
 func (r *request) limitMarks(p *translate.Request, most int) error {
 	var marks []**cacheControl
+	for i := range r.Tools {
+		if mark := &r.Tools[i].CacheControl; *mark != nil {
+			marks = append(marks, mark)
+		}
+	}
 	add := func(blocks []any) {
 		for _, block := range blocks {
 			if mark := markOf(block); *mark != nil {

@@ -20,6 +20,8 @@ type tool struct {
 	AllowedDomains json.RawMessage `json:"allowed_domains,omitempty"`
 	BlockedDomains json.RawMessage `json:"blocked_domains,omitempty"`
 	UserLocation   json.RawMessage `json:"user_location,omitempty"`
+
+	CacheControl *cacheControl `json:"cache_control,omitempty"`
 }
 
 // ToolChoice says whether the model may, must or must not call tools. Bedrock passes
@@ -39,7 +41,13 @@ const (
 func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	var err error
-	if r.Tools, err = translate.MapTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) }); err != nil {
+	if r.Tools, err = translate.MapTools(p, func(t *translate.Tool) (tool, error) {
+		to, err := newTool(p, m, t)
+		if t.CacheBreakpoint {
+			to.CacheControl = cacheOf(p, t.CachesLonger)
+		}
+		return to, err
+	}); err != nil {
 		return err
 	}
 	if c.Mode == "required" && m.Has(ChoosesTools) {

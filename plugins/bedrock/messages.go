@@ -74,7 +74,7 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 	if err := r.endWithUser(p, m); err != nil {
 		return err
 	}
-	return r.limitCachePoints(p)
+	return nil
 }
 
 // endWithUser does what it does for Anthropic's own API.
@@ -106,6 +106,15 @@ func (r *request) limitCachePoints(p *translate.Request) error {
 			}
 		}
 	}
+	var tools []tool
+	if r.ToolConfig != nil {
+		tools = r.ToolConfig.Tools
+	}
+	for _, t := range tools {
+		if t.CachePoint != nil {
+			n++
+		}
+	}
 	count(r.System)
 	for _, m := range r.Messages {
 		count(m.Content)
@@ -115,13 +124,17 @@ func (r *request) limitCachePoints(p *translate.Request) error {
 		return nil
 	}
 	n = 0
-	surplus := func(b block) bool {
-		if b.CachePoint == nil {
+	isSurplus := func(point *cachePoint) bool {
+		if point == nil {
 			return false
 		}
 		n++
 		return from < n && n <= to
 	}
+	if r.ToolConfig != nil {
+		r.ToolConfig.Tools = slices.DeleteFunc(tools, func(t tool) bool { return isSurplus(t.CachePoint) })
+	}
+	surplus := func(b block) bool { return isSurplus(b.CachePoint) }
 	r.System = slices.DeleteFunc(r.System, surplus)
 	for i := range r.Messages {
 		m := &r.Messages[i]

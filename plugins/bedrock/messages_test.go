@@ -26,6 +26,18 @@ func TestCachePointsAreLimited(t *testing.T) {
 	}
 }
 
+// The tools come first: their cache point is the first of all.
+func TestCachePointsOfToolsAreLimited(t *testing.T) {
+	text := `{"type":"input_text","text":"a","prompt_cache_breakpoint":{"mode":"explicit"}}`
+	body, p := plugintest.Send(t, new(Provider), claude48, `{"model":"m","tools":[{"type":"function","name":"f","prompt_cache_breakpoint":{"mode":"explicit"}}],"input":[{"role":"system","content":[`+text+`]},`+
+		`{"role":"user","content":[`+text+`,`+text+`,`+text+`]}]}`, false)
+	got := strings.Count(body.Get("toolConfig").Raw, "cachePoint") * 100
+	got += strings.Count(body.Get("system").Raw, "cachePoint")*10 + strings.Count(body.Get("messages").Raw, "cachePoint")
+	if got != 103 || len(p.Warnings) != 1 {
+		t.Errorf("got %s, warnings %q", body.Raw, p.Warnings)
+	}
+}
+
 // A conversation may end with the assistant's text, but not at later models of Anthropic.
 func TestEndsWithTheAssistant(t *testing.T) {
 	for target, want := range map[*translate.Target]string{&claude45: "Sure:", &claude48: "Sure: Go on.", &nova2: "Sure: "} {

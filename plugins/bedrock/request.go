@@ -84,7 +84,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if fitsMetadata(p.Metadata) {
 		r.RequestMetadata = p.Metadata
 	}
-	return r, nil
+	return r, r.limitCachePoints(p)
 }
 
 func (r *request) inference() *inferenceConfig {

@@ -171,6 +171,10 @@ var mapped = []struct {
 	{name: "a profile of a model in the catalogue", target: translate.Target{Model: "arn:aws:bedrock:us-east-1:1:application-inference-profile/p", Listed: claude45.Model, Capabilities: claude45.Capabilities},
 		fields: part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),
 		path:   "messages.0.content.2", want: `{"cachePoint":{"type":"default"}}`},
+	{name: "a cache point after a tool", target: claude45, fields: `"tools":[` + other + `,{"type":"function","name":"h","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}]`,
+		path: "toolConfig.tools.2", want: `{"cachePoint":{"type":"default","ttl":"1h"}}`},
+	{name: "others do not cache tools", target: llama, fields: `"tools":[{"type":"function","name":"h","prompt_cache_breakpoint":{"mode":"explicit"}}]`,
+		path: "toolConfig.tools.#", want: "1"},
 	{name: "others do not cache", target: llama, fields: part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),
 		path: "messages.0.content.2"},
 

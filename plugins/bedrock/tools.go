@@ -14,10 +14,12 @@ type toolConfig struct {
 	ToolChoice *toolChoice `json:"toolChoice,omitempty"`
 }
 
-// tool is a function, or a tool that Bedrock hosts. One of its fields is set.
+// tool is a function, a tool that Bedrock hosts, or the mark after one that ends a prefix to be
+// cached. One of its fields is set.
 type tool struct {
 	ToolSpec   *toolSpec   `json:"toolSpec,omitempty"`
 	SystemTool *systemTool `json:"systemTool,omitempty"`
+	CachePoint *cachePoint `json:"cachePoint,omitempty"`
 }
 
 type toolSpec struct {
@@ -55,10 +57,17 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 		return err
 	}
 	c := p.ToolChoice
-	tools, err := translate.MapTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) })
+	mapped, err := translate.MapTools(p, func(t *translate.Tool) ([]tool, error) {
+		to, err := newTool(p, m, t)
+		if t.CacheBreakpoint && m.caches() {
+			return []tool{to, {CachePoint: cacheOf(p, m, t.CachesLonger)}}, err
+		}
+		return []tool{to}, err
+	})
 	if err != nil {
 		return err
 	}
+	tools := slices.Concat(mapped...)
 	switch {
 	case len(tools) > 0 && !m.ToolCall:
 		return plugins.Unsupported("tools", "The model does not call tools.")

@@ -188,7 +188,7 @@ func appendChatPart(b []byte, path, role string, v gjson.Result) ([]byte, error)
 	return append(appendCacheBreakpoint(b, v.Get("cache_control")), '}'), nil
 }
 
-// appendCacheBreakpoint appends Anthropic's mark of a part with which a prefix ends that shall be
+// appendCacheBreakpoint appends Anthropic's mark of a part or a tool with which a prefix ends that shall be
 // cached. An hour is longer than by default.
 func appendCacheBreakpoint(b []byte, mark gjson.Result) []byte {
 	if !mark.IsObject() {

@@ -159,7 +159,8 @@ func (c *chatRequest) readTools(v gjson.Result) error {
 			if !nested.IsObject() {
 				return translate.Missing(param + "." + kind)
 			}
-			c.tool(flatTool(kind, nested))
+			tool := flatTool(kind, nested)
+			c.tool(append(appendCacheBreakpoint(tool[:len(tool)-1], t.Get("cache_control")), '}'))
 		default:
 			c.tool([]byte(t.Raw))
 		}

@@ -207,13 +207,15 @@ func (m *messagesRequest) readTools() error {
 			tool := member([]byte(`{"type":"function"`), "name", t.Get("name"))
 			tool = member(tool, "description", t.Get("description"))
 			tool = member(tool, "parameters", t.Get("input_schema"))
-			m.tool(append(member(tool, "strict", t.Get("strict")), '}'))
+			tool = member(tool, "strict", t.Get("strict"))
+			m.tool(append(appendCacheBreakpoint(tool, t.Get("cache_control")), '}'))
 		case "web_search":
 			m.leaveOut(path, t, "type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location", "cache_control")
 			m.webSearch(t)
 		case "code_interpreter":
 			m.leaveOut(path, t, "type", "name", "cache_control")
-			m.tool([]byte(`{"type":"code_interpreter","container":{"type":"auto"}}`))
+			tool := []byte(`{"type":"code_interpreter","container":{"type":"auto"}`)
+			m.tool(append(appendCacheBreakpoint(tool, t.Get("cache_control")), '}'))
 		default:
 			m.tool([]byte(t.Raw))
 		}
@@ -243,7 +245,8 @@ func (m *messagesRequest) webSearch(t gjson.Result) {
 		tool = append(append(plugins.AppendKey(tool, "filters"), '{'), domains[1:]...)
 		tool = append(tool, '}')
 	}
-	m.tool(append(member(tool, "user_location", t.Get("user_location")), '}'))
+	tool = member(tool, "user_location", t.Get("user_location"))
+	m.tool(append(appendCacheBreakpoint(tool, t.Get("cache_control")), '}'))
 	if maxUses := t.Get("max_uses"); maxUses.Exists() {
 		m.set("max_tool_calls", maxUses.Raw, "tools")
 	}

@@ -194,13 +194,12 @@ var partTypes = []string{"input_text", "output_text", "refusal", "input_image", 
 
 func parsePart(param string, v gjson.Result) (Part, error) {
 	p := Part{
-		Param:           param,
-		Type:            PartType(v.Get("type").Str),
-		FileID:          v.Get("file_id").Str,
-		Filename:        v.Get("filename").Str,
-		Detail:          v.Get("detail").Str,
-		CacheBreakpoint: v.Get("prompt_cache_breakpoint").IsObject(),
-		CachesLonger:    v.Get("prompt_cache_breakpoint.ttl").Exists(),
+		Param:     param,
+		Type:      PartType(v.Get("type").Str),
+		FileID:    v.Get("file_id").Str,
+		Filename:  v.Get("filename").Str,
+		Detail:    v.Get("detail").Str,
+		CacheMark: cacheMarkOf(v),
 	}
 	switch p.Type {
 	case PartText, "output_text", "text":

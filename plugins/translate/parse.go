@@ -133,6 +133,7 @@ func (p *Request) parseTools(tools []gjson.Result, param, namespace string) erro
 			Namespace:   namespace,
 			Description: v.Get("description").Str,
 			Strict:      optionalBool(v.Get("strict")),
+			CacheMark:   cacheMarkOf(v),
 			Raw:         json.RawMessage(v.Raw),
 		}
 		if t.Type == "" {

@@ -250,12 +250,23 @@ type Part struct {
 	Filename string
 	// Detail is low, high, auto or original.
 	Detail string
-	// CacheBreakpoint says that the prompt up to here should be cached, and CachesLonger for longer
-	// than by default.
-	CacheBreakpoint, CachesLonger bool
+	CacheMark
 	// Cited says that the part is a document, and that the answer shall name what it
 	// takes from it. Clients of Messages ask for that.
 	Cited bool
+}
+
+// CacheMark says whether a part or a tool ends a prefix of the prompt that should be cached. Tools
+// come before all parts.
+type CacheMark struct {
+	// CacheBreakpoint says that the prompt up to here should be cached, and CachesLonger for longer
+	// than by default.
+	CacheBreakpoint, CachesLonger bool
+}
+
+func cacheMarkOf(v gjson.Result) CacheMark {
+	mark := v.Get("prompt_cache_breakpoint")
+	return CacheMark{CacheBreakpoint: mark.IsObject(), CachesLonger: mark.Get("ttl").Exists()}
 }
 
 // Bytes decodes Data. The error is a 400 that names the part.
@@ -292,6 +303,7 @@ type Tool struct {
 	Strict     *bool
 	// Format is the grammar of a custom tool's input, nil for any text.
 	Format json.RawMessage
+	CacheMark
 	// Raw is the tool as the client sent it.
 	Raw json.RawMessage
 	// MCP names the tool at its MCP server, nil unless the host calls the tool there.
