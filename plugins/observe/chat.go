@@ -172,6 +172,8 @@ var chatUsage = Table{
 	"prompt_tokens":                                            Input,
 	"prompt_tokens_details.cached_tokens":                      CacheRead,
 	"prompt_tokens_details.cache_write_tokens":                 CacheWrite,
+	"prompt_tokens_details.cache_creation_input_tokens":        CacheWrite, // DashScope
+	"prompt_tokens_details.cache_creation_tokens":              CacheWrite, // LiteLLM
 	"prompt_tokens_details.audio_tokens":                       InputAudio,
 	"prompt_tokens_details.image_tokens":                       InputImage,
 	"prompt_tokens_details.cached_tokens_details.audio_tokens": CacheReadAudio,

@@ -112,6 +112,10 @@ func TestObserver(t *testing.T) {
 		`{"usage":{"prompt_cache_hit_tokens":5,"prompt_cache_miss_tokens":2,"completion_tokens":1}}`,
 		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(7), Output: known(1), CacheRead: known(5)}},
 	}, {
+		"dashscope's cache, whose tokens are parts of the input", plugins.Chat, "custom", jsonType,
+		`{"usage":{"prompt_tokens":2000,"completion_tokens":1,"total_tokens":2001,"prompt_tokens_details":{"cached_tokens":1500,"cache_creation":{"ephemeral_5m_input_tokens":300},"cache_creation_input_tokens":300,"cache_type":"ephemeral"}}}`,
+		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(2000), Output: known(1), CacheRead: known(1500), CacheWrite: known(300)}},
+	}, {
 		"llama.cpp's cache", plugins.Chat, "custom", sseType,
 		events(`{"choices":[{"delta":{},"finish_reason":"stop"}],"timings":{"cache_n":80,"prompt_n":20,"predicted_n":5}}`, `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105}}`),
 		plugins.ResponseInfo{Stream: true, Finish: "stop", Phase: plugins.Finished, Usage: usage{Input: known(100), Output: known(5), CacheRead: known(80)}},
