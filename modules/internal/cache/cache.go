@@ -191,11 +191,20 @@ func mayRepeat(r *storage.Record) bool {
 		!r.RequestOmitted && !r.ResponseOmitted && !r.RequestTruncated && !r.ResponseTruncated && r.Masked == ""
 }
 
+// finishReasons are those of complete answers in all dialects, in lower case. Another one may say that
+// the provider broke the answer off.
+var finishReasons = []string{
+	"stop", "length", "tool_calls", "tool_call", "function_call", "content_filter", "completed", "incomplete",
+	"end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal", "model_context_window_exceeded",
+	"max_output_tokens", "model_length", "eos", "eos_token", "end_of_text", "complete", "finish", "finished",
+	"safety", "recitation", "blocklist", "prohibited_content", "spii", "guardrail_intervened", "content_filtered",
+}
+
 // completes reports whether an answer says of itself that it is complete, and has something.
 func completes(r *storage.Record, seen *plugins.ResponseInfo, body []byte) bool {
 	switch {
 	case observe.TellsEnd(r.Dialect) && (observe.OutcomeOf(seen) != observe.Ended || observe.Interrupted(seen)),
-		observe.Finishes(r.Dialect) && seen.Finish == "":
+		observe.Finishes(r.Dialect) && !slices.Contains(finishReasons, strings.ToLower(seen.Finish)):
 		return false
 	case r.Stream:
 		return len(body) > 0 && observe.TellsEnd(r.Dialect) && !observe.EndsInDone(r.Dialect, body)
