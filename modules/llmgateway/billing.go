@@ -96,6 +96,10 @@ func (a *attempt) unpricedTier() bool {
 // waits for the provider, which works on.
 func (a *attempt) settle(end storage.EndState, abandoned bool) {
 	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.input.object(a.call.input.sent)}
+	if a.within {
+		info := a.x.Info()
+		s.Unbegun = info.ResponseID == "" && info.Usage == (plugins.Usage{})
+	}
 	switch answer := a.x.Answer.(type) {
 	case *translate.Assembler:
 		s.Written = func() (bytes, events int64) { return answer.TextLength(), a.client.events }

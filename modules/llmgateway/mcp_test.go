@@ -629,6 +629,38 @@ func TestMCPClientLeaves(t *testing.T) {
 	}
 }
 
+// A client that leaves while the model works at a later round pays for the round, too.
+func TestMCPRoundsThatAreLeftArePaid(t *testing.T) {
+	for mode, field := range modes {
+		t.Run(mode, func(t *testing.T) {
+			calc := newCalculator(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			s := serve(t, map[string][]upstream{"one": {says(addsOnce...), func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				cancel()
+				<-r.Context().Done()
+			}}})
+			s.handler.MCP = []string{calc.URL}
+			s.grant(1000)
+			r, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(calc.request(never, `,"max_output_tokens":10,`+field)))
+			r.Header.Set("Authorization", "Bearer payer")
+			if resp, err := s.Client().Do(r); err == nil {
+				_, _ = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
+			s.Close()
+			record := s.kept.all()[0]
+			spent, reserved := s.balance()
+			if spent <= 13 || reserved != 0 || record.EndState != storage.ClientAborted || record.Cost.N != plugins.Nanodollars(spent*1e6) {
+				t.Errorf("%s: spent %d of more than the 13 of the first round, reserved %d, the record has %v", record.EndState, spent, reserved, record.Cost)
+			}
+			if noted := noted(t, &record.Record); noted != record.Cost.N {
+				t.Errorf("the record notes %v of %v", noted, record.Cost)
+			}
+		})
+	}
+}
+
 func TestMCPServersOfTheConfiguration(t *testing.T) {
 	for url, ok := range map[string]bool{
 		"https://example.com/mcp": true, "http://10.0.0.1:8080": true, "example.com": false, "ftp://example.com": false,

@@ -69,6 +69,11 @@ func (s *conversation) useTools(out *translatedStream, assembler *translate.Asse
 		}
 		resp, e := s.nextRound(out, assembler, items)
 		if e != nil {
+			if e == &clientLeft { // the model works on at the round
+				a.x.NextRound()
+				assembler.NextRound()
+				a.settle(storage.ClientAborted, true)
+			}
 			a.x.Release()
 			assembler.Fail(e)
 			return

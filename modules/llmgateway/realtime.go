@@ -246,9 +246,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 	s.Begin()
 	return func(end storage.EndState) {
 		x.Commit(end)
-		if info := x.Info(); info.ResponseID != "" || info.Usage != (plugins.Usage{}) {
-			paid.settle(end, false)
-		}
+		paid.settle(end, false)
 		x.Release()
 		if err != nil {
 			s.Stop(apierror.Of(err))

@@ -25,7 +25,9 @@
 //	  it may have called a tool of the provider       | what was set aside        | null
 //	  it has not                                      | by its length             | by its length
 //	a batch                                           | what was set aside, until its results or its usage are known
-//	a response in a socket                            | as a stream               | as a stream
+//	a response in a socket                            |                           |
+//	  the provider has not begun it, or has refused it| what is stated, else 0    | the same
+//	  it has begun                                    | as a stream               | as a stream
 //
 // A request that is free, such as one that counts tokens, costs 0 however its answer ends.
 //

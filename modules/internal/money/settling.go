@@ -28,6 +28,8 @@ type Ending struct {
 	Cost plugins.Cost
 	// Stated is the usage that the provider has stated.
 	Stated plugins.Usage
+	// Unbegun: the provider has not begun the response in a socket, or has refused it.
+	Unbegun bool
 	// Hosted: the answer may have called tools that the provider runs and bills.
 	Hosted bool
 	// Length returns the length of the answer so far. It may have to read the answer.
@@ -53,7 +55,7 @@ const (
 func (e *Ending) Rule() Rule {
 	complete := !e.Broken && !e.Left
 	switch {
-	case !e.Left && (e.Status < http.StatusOK || e.Status >= http.StatusMultipleChoices):
+	case e.Unbegun, !e.Left && (e.Status < http.StatusOK || e.Status >= http.StatusMultipleChoices):
 		return AsStated
 	case e.CostStated() && e.Stated.Input.Valid:
 		return AsStated

@@ -18,6 +18,7 @@ func TestRules(t *testing.T) {
 	}{
 		{"refused", Ending{Status: 400}, AsStated},
 		{"refused, with a usage", Ending{Status: 429, Stated: stated, Cost: known}, AsStated},
+		{"a response in a socket that has not begun", Ending{Status: 200, Unbegun: true, Stream: true, Served: true}, AsStated},
 		{"failed before a header", Ending{Status: 502, Broken: true, Provider: true}, AsStated},
 		{"complete", Ending{Status: 200, Stated: stated, Cost: known, Final: true}, AsStated},
 		{"complete, without a usage", Ending{Status: 200}, ByRequest},

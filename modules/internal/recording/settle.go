@@ -16,8 +16,9 @@ import (
 // Settling is what a lane knows of the end of an answer, besides the record.
 type Settling struct {
 	End storage.EndState
-	// Left, Streams and Served are those of money.Ending. Streams: the request asked for a stream.
-	Left, Streams, Served bool
+	// Left, Streams, Served and Unbegun are those of money.Ending. Streams: the request asked for a
+	// stream.
+	Left, Streams, Served, Unbegun bool
 	// Request is the request, nil for the part of it that the record stores.
 	Request *plugins.Object
 	// Written returns how many bytes of the answer the model has written, and in how many
@@ -26,15 +27,19 @@ type Settling struct {
 }
 
 // Settle counts an answer whose cost or usage the provider has not stated, by the table in the
-// documentation of the package money. Commit or End must follow.
+// documentation of the package money. Commit or End must follow. It does nothing when a bill that
+// bounds the call has ended.
 func (x *Exchange) Settle(s Settling) {
 	r, seen := &x.Record, x.Info()
 	if r.Dialect == plugins.Batches || x.Local != nil { // the calls of a batch are settled later
 		return
 	}
 	paid := x.Bill != nil && x.Bill.Open()
+	if !paid && x.Bill != nil && x.Bill.Bounded() { // its last request was settled when the bill ended
+		return
+	}
 	e := &money.Ending{
-		Status: r.Status.N, Left: s.Left, Broken: x.BrokenOff(s.End), Provider: s.End == storage.UpstreamAborted, Stream: s.Streams || r.Stream, Served: s.Served,
+		Status: r.Status.N, Left: s.Left, Broken: x.BrokenOff(s.End), Provider: s.End == storage.UpstreamAborted, Stream: s.Streams || r.Stream, Served: s.Served, Unbegun: s.Unbegun,
 		Final: seen.Usage.Output.Valid && seen.Finish != "" && seen.Phase != plugins.Running && !x.Cut, Cost: r.Cost, Stated: seen.Usage,
 		Length: func() money.Length { return x.length(s) },
 	}
