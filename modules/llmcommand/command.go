@@ -483,7 +483,6 @@ this directory. It overwrites nothing.`,
 			build(cmd)
 			cmd.GroupID = groupOf(c.Name)
 			makeErrorsHarmless(cmd)
-			markMisuse(cmd)
 			cmd.SetOut(onScreen(os.Stdout))
 			one = cmd
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/nearest"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -39,6 +40,7 @@ func groupOf(command string) string {
 
 // changeCommands changes commands of Caddy, before any of them runs.
 func changeCommands(root *cobra.Command) {
+	root.Args, root.RunE, root.DisableFlagsInUseLine = refuseUnknownCommand, showHelp, true
 	root.SetHelpTemplate((&cobra.Command{}).HelpTemplate()) // without the address of Caddy's manual
 	for _, g := range commandGroups {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
@@ -60,6 +62,7 @@ func changeCommands(root *cobra.Command) {
 			takeFile(cmd)
 		}
 	}
+	markMisuse(root)
 	if caddy.CustomBinaryName == binaryName {
 		root.Example, root.Version = "", versions()+"\n"
 		for _, cmd := range root.Commands() {
@@ -122,15 +125,29 @@ func refuseDownload(cmd *cobra.Command, _ []string) error {
 // requireSubcommand refuses a name that no subcommand has: cobra shows the help, and succeeds.
 func requireSubcommand(cmd *cobra.Command) {
 	cmd.FParseErrWhitelist.UnknownFlags = true // those of the subcommand that was meant
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return misuse{fmt.Errorf("%s has no command %s: did you mean %s?", cmd.CommandPath(), args[0], near[0])}
-		}
-		// A flag of the subcommand that stands before it takes its name for a value, as in `key --mine create a`.
-		return misuse{fmt.Errorf("%s has no command %s: see %[1]s --help, and write flags after the command", cmd.CommandPath(), args[0])}
+	cmd.Args, cmd.RunE = refuseUnknownCommand, showHelp
+}
+
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// refuseUnknownCommand takes arguments of a command that only has subcommands: they name none.
+func refuseUnknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	near := nearest.Name(args[0], names)
+	if beginAlike := cmd.SuggestionsFor(args[0]); near == "" && len(beginAlike) > 0 {
+		near = beginAlike[0]
+	}
+	if near != "" {
+		return misuse{fmt.Errorf("%s has no command %s: did you mean %s?", cmd.CommandPath(), args[0], near)}
+	}
+	// A flag of the subcommand that stands before it takes its name for a value, as in `key --mine create a`.
+	return misuse{fmt.Errorf("%s has no command %s: see %[1]s --help, and write flags after the command", cmd.CommandPath(), args[0])}
 }

@@ -247,6 +247,9 @@ func TestHelp(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	m := newMachine(t)
 	for args, want := range map[string][]string{
+		"creat":           {"exit status 2", "weir has no command creat: see weir --help"},
+		"budgte list":     {"exit status 2", "did you mean budget?"},
+		"run --colour":    {"exit status 2", "unknown flag: --colour"},
 		"key creat":       {"exit status 2", "did you mean create?"},
 		"key create":      {"exit status 2", "weir key create <name>"},
 		"restore a":       {"exit status 2", "weir restore <backup> <directory>"},
