@@ -273,7 +273,7 @@ func TestThePagesAreSmall(t *testing.T) {
 	if err != nil || total > 110_000 {
 		t.Errorf("%d bytes of scripts and styles: %v", total, err)
 	}
-	for _, screen := range []string{"overview", "requests", "sessions", "users", "breakdown", "scores", "routes", "system", "alerts", "bill", "budgets", "control", "keys", "privacy", "projects", "connect", "mine"} {
+	for _, screen := range []string{"overview", "requests", "sessions", "breakdown", "scores", "routes", "system", "alerts", "bill", "budgets", "control", "keys", "privacy", "mine"} {
 		loaded := map[string]bool{"/app.css": true, "/vendor/preact.mjs": true, "/vendor/hooks.mjs": true, "/vendor/htm.mjs": true}
 		var load func(name string)
 		load = func(name string) {

@@ -185,7 +185,7 @@ func TestProjectsAreAdministered(t *testing.T) {
 	p := newTab(newAdministered(t))
 	p.login("the-administrator-0123456789")
 	p.show("?v=projects")
-	p.do(chromedp.SendKeys(chromedp.CSS("main input[name=name]"), "search\r"))
+	p.do(chromedp.Click(chromedp.CSS("main .bar-row button.primary")), chromedp.SendKeys(chromedp.CSS("dialog input[name=name]"), "search\r"))
 	p.until(`document.querySelector("[aria-label=Projects] tbody a")?.innerText === "search"`)
 	p.do(chromedp.Click(chromedp.CSS("[aria-label=Projects] tbody a")), chromedp.WaitVisible(chromedp.CSS("input[name=amount]")))
 	p.do(chromedp.SendKeys(chromedp.CSS("input[name=amount]"), "500\r"))
@@ -420,7 +420,7 @@ func TestRoutesAreTried(t *testing.T) {
 	p.until(`document.querySelector("main [role=alert]")?.innerText.includes("nobody")`)
 }
 
-// People are the owners of keys, with what all of their keys may do, and cost.
+// People are the members and the owners of keys, with what all of their keys may do, and cost.
 func TestPeopleOwnKeys(t *testing.T) {
 	t.Parallel()
 	w := newAdministered(t)
@@ -442,10 +442,10 @@ func TestPeopleOwnKeys(t *testing.T) {
 	p := newTab(w)
 	p.login(w.key)
 	p.show("?v=people")
-	for _, person := range []string{"ada\tmember\t", "bo\tviewer\t"} {
+	for _, person := range []string{"ada\tnot a member\t\t2\tgateway, query, write\t", "bo\tnot a member\t\t1\tgateway, metrics\t"} {
 		p.until(`[...document.querySelectorAll("[aria-label=People] tbody tr")].some((tr) => tr.innerText.startsWith(%s))`, quote(person))
 	}
-	js[bool](p, `([...document.querySelectorAll("[aria-label=People] tbody tr")].find((tr) => tr.innerText.startsWith("ada")).querySelector("a").click(), true)`)
+	js[bool](p, `([...document.querySelectorAll("[aria-label=People] tbody tr")].find((tr) => tr.innerText.startsWith("ada")).querySelector("td:last-of-type a, td:nth-last-of-type(2) a").click(), true)`)
 	p.until(`document.querySelector("h1").innerText === "Requests" && document.querySelectorAll(".table tr[data-id]").length === 1`)
 }
 
@@ -466,7 +466,7 @@ func TestTablesAreExported(t *testing.T) {
 	js[bool](p, `(URL.createObjectURL = (blob) => (blob.text().then((text) => (window.csv = text)), "blob:"), HTMLAnchorElement.prototype.click = () => {}, true)`)
 	for view, begins := range map[string]string{
 		"sessions": "Session,Cost,Calls,Tokens,Duration,Mean latency,Began,Last call\r\ns-1,",
-		"people":   "Person,Role,May,Keys,Last used,Cost\r\nada,caller,gateway,1,never,",
+		"people":   "Person,Role,Projects,Keys,Keys may,Last seen,Cost\r\nada,not a member,,1,gateway,never,",
 		"audit":    "Time,What,Object,By,From,Before and after\r\n",
 		"scores":   "Request,good,Model,User,Cost\r\n",
 	} {
@@ -602,7 +602,7 @@ func TestKeysOfOnesOwn(t *testing.T) {
 	js[bool](p, `(document.querySelector("dialog form").requestSubmit(), true)`)
 	p.until(`document.querySelector("dialog code")?.innerText.startsWith("weir_")`)
 	js[bool](p, `(document.querySelector("dialog form[method=dialog] button").click(), true)`)
-	p.until(`document.querySelector("[aria-label='Your keys'] tbody").innerText.includes("laptop")`)
+	p.until(`document.querySelector("[aria-label='Your keys'] tbody")?.innerText.includes("laptop")`)
 	p.shoot("own-keys")
 	js[bool](p, `([...document.querySelectorAll("[aria-label='Your keys'] button")].find((b) => b.innerText === "Rotate").click(), true)`)
 	p.until(`document.querySelector("dialog code")?.innerText.startsWith("weir_")`)

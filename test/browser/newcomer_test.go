@@ -57,8 +57,9 @@ func TestTasksOfANewcomerTakeThreeActions(t *testing.T) {
 			a.until(`document.querySelector("[aria-label=Errors] tbody")?.innerText.includes("No provider that you can use serves")`)
 		}},
 		{"a team that may spend $500 a month", "?v=projects", func(a *actions) {
-			a.enter("main [name=name]", "search")
-			a.write("main [name=amount]", "500")
+			a.click("main button", "Create projects")
+			a.enter("dialog [name=name]", "search")
+			a.write("dialog [name=amount]", "500")
 			a.until(`document.querySelector("[aria-label=Projects] tbody")?.innerText.includes("search")`)
 		}},
 		{"a key for the team", "?v=projects", func(a *actions) {

@@ -159,9 +159,9 @@ func TestPeopleLogInAtAnIssuer(t *testing.T) {
 		}
 	}
 	admin.show("?v=people")
-	admin.until(`document.querySelector("main").innerText.includes("No member yet.")`)
-	admin.do(chromedp.SendKeys(chromedp.CSS("input[name=email]"), "Ada@example.com\r"))
-	const row = `document.querySelector("[aria-label=Members] tbody tr")`
+	admin.until(`document.querySelector("main").innerText.includes("nobody is a member yet")`)
+	admin.do(chromedp.Click(chromedp.CSS("main button.primary")), chromedp.SendKeys(chromedp.CSS("dialog input[name=email]"), "Ada@example.com\r"))
+	const row = `document.querySelector("[aria-label=People] tbody tr")`
 	admin.until(row + `?.innerText.startsWith("ada@example.com")`)
 	ada := w.logInAt(issuer, "ada")
 	if content, administers := sees(ada); content || administers {
@@ -177,7 +177,7 @@ func TestPeopleLogInAtAnIssuer(t *testing.T) {
 	js[bool](admin, `(`+row+`.querySelector("button").click(), true)`)
 	admin.until(row + `.querySelector("button.bad")`)
 	js[bool](admin, `(`+row+`.querySelector("button.bad").click(), true)`)
-	admin.until(`document.querySelector("main").innerText.includes("No member yet.")`)
+	admin.until(`document.querySelector("main").innerText.includes("nobody is a member yet")`)
 	ada.show("?v=overview")
 	ada.until(`document.querySelector(".login")`)
 }

@@ -16,25 +16,25 @@ const screens = {
   requests: ["Requests", "r", "requests", "Requests"],
   errors: ["Errors", "x", "breakdown", "Errors"],
   sessions: ["Sessions", "s", "sessions", "Sessions"],
-  users: ["Users", "u", "users", "Users"],
+  users: ["Users", "u", "breakdown", "Users"],
   models: ["Models & cache", "m", "breakdown", "Models"],
   properties: ["Properties", "p", "breakdown", "Properties"],
   routes: ["Routes", "t", "routes", "Routes"],
   scores: ["Scores", "c", "scores", "Scores"],
   system: ["System", "y", "system", "System"],
   mine: ["My usage", "n", "mine", "Mine"],
-  connect: ["Connect", "q", "connect", "Connect"],
+  connect: ["Connect", "q", "mine", "Connect"],
   alerts: ["Alerts", "l", "alerts", "Alerts"],
   budgets: ["Budgets", "b", "budgets", "Budgets"],
   bill: ["Bill", "d", "bill", "Bill"],
-  projects: ["Projects", "k", "projects", "Projects"],
+  projects: ["Projects", "k", "control", "Projects"],
   people: ["People", "w", "control", "People"],
   keys: ["API keys", "i", "keys", "Keys"],
   audit: ["Audit", "a", "control", "Audit"],
   privacy: ["Privacy", "v", "privacy", "Privacy"],
 };
 // administration are the files of screens for the scope admin.
-const administration = new Set(["alerts", "bill", "budgets", "control", "keys", "privacy", "projects"]);
+const administration = new Set(["alerts", "bill", "budgets", "control", "keys", "privacy"]);
 // timeless are the screens that show the present, whatever time and filter others have,
 // unfiltered those that have a time alone, and privacy has a filter alone.
 const timeless = new Set(["alerts", "bill", "budgets", "audit", "connect"]), unfiltered = new Set(["keys", "mine", "people", "projects", ...timeless]);
@@ -79,7 +79,7 @@ function Part({ label, ...props }) {
 // Tell opens the form of an alert about the calls of the view.
 function Tell({ v }) {
   const [open, show] = useState(false);
-  return html`<button title="Create an alert about these calls" onClick=${() => show(true)}>Tell me when…</button>${open && html`<${Later} file="../parts/rule" name="Rule" v=${v} onClose=${() => show(false)} />`}`;
+  return html`<button title="Create an alert about these calls" onClick=${() => show(true)}>Tell me when…</button>${open && html`<${Later} file="alerts" name="Rule" v=${v} onClose=${() => show(false)} />`}`;
 }
 
 // Find is the one search box.

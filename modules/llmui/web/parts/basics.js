@@ -137,13 +137,6 @@ export function Menu({ label, onOpen, children }) {
   return html`<details class="menu" id=${`menu-${label.toLowerCase()}`} ref=${box} onToggle=${() => box.current?.open && onOpen?.()}><summary>${label}</summary><div class="panel">${children}</div></details>`;
 }
 
-// Dialog is a form over the page until it is closed, which its child is given as a function.
-export function Dialog({ label, onClose, children }) {
-  const box = useRef();
-  useEffect(() => box.current.showModal(), []);
-  return html`<dialog ref=${box} class="help form" aria-label=${label} onClose=${onClose}>${children(() => box.current.close())}</dialog>`;
-}
-
 // Tile is one figure, beside that of the period before. growth says whether more
 // of it is good or bad. A share differs by percentage points.
 export function Tile({ label, value, now, before, share, growth, detail, to }) {
@@ -269,21 +262,4 @@ export function useCursor(v, ...rest) {
   const turn = (cursors) => set({ question, cursors });
   const pager = (next) => (cursors.length > 1 || next) && html`<p class="pager"><button disabled=${cursors.length === 1} onClick=${() => turn(cursors.slice(0, -1))}>Previous ${pageSize}</button> <button disabled=${!next} onClick=${() => turn([...cursors, next])}>Next ${pageSize}</button></p>`;
   return [{ limit: pageSize, after: cursors.at(-1) }, pager];
-}
-
-// useChange returns a function that waits for a change, and the error of the last change as
-// a notice. done gets what a change answers.
-export function useChange(done) {
-  const [error, setError] = useState("");
-  const change = (made) => made.then((what) => (done?.(what), setError(""), beat()), (failure) => setError(failure.message));
-  return [change, error && html`<p class="notice bad" role="alert">${error}</p>`];
-}
-
-// Warnings are what may be wrong with what a change has made.
-export const Warnings = ({ of }) => of?.warnings?.map((w) => html`<p class="notice warn" role="status">${w}</p>`);
-
-// Delete asks once more.
-export function Delete({ onSure, what = "Delete" }) {
-  const [sure, set] = useState();
-  return html`<button class=${sure ? "bad" : "quiet"} onClick=${() => (sure ? onSure() : set(true))}>${sure ? what + " for good" : what}</button>`;
 }

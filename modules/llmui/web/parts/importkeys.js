@@ -1,7 +1,8 @@
 // Keys from a table, as `weir key import` takes it: a key for each row. If one fails, those before it are deleted again.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { beat, post, remove } from "../api.js";
-import { Copy, Dialog, Table } from "./basics.js";
+import { Copy, Table } from "./basics.js";
+import { Dialog } from "./form.js";
 import { quoted } from "./csv.js";
 import { count, plural } from "../format.js";
 

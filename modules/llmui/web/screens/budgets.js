@@ -1,10 +1,11 @@
 // What may calls cost, who is near it, and where does it lead? For keys of the scope admin.
 import { html, useMemo, useState } from "../html.js";
 import { attributes, sayOf } from "../filter.js";
-import { elsewhere, go, useView } from "../state.js";
+import { elsewhere } from "../state.js";
 import { post, remove, useAnswer } from "../api.js";
-import { Answer, Bar, Delete, Dialog, Table, To, useChange, Warnings } from "../parts/basics.js";
-import { Export } from "../parts/csv.js";
+import { Bar, To } from "../parts/basics.js";
+import { Delete, Dialog, Form, options, useChange, Warnings } from "../parts/form.js";
+import { List } from "../parts/list.js";
 import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
 
 // near is the share of a limit from which on a value stands out, unless a stage says another.
@@ -21,9 +22,9 @@ const warns = (b) => Math.min(near, ...b.stages.map((s) => s.at / 100));
 // passed is the share of the window that has passed, NaN for one that moves or has no end.
 const passed = (b) => (Date.now() - Date.parse(b.begins_at)) / (Date.parse(b.ends_at) - Date.parse(b.begins_at));
 
-// rowsOf has a row for each value of each budget, those that are nearest to their limit first.
+// rowsOf has a row for each value of each budget.
 const rowsOf = (budgets) =>
-  budgets.flatMap((b) => (b.accounts.length ? b.accounts : [{ value: b.per ? "" : null, spent: 0, reserved: 0, remaining: b.limit, unused: true }]).map((a) => ({ b, a, share: taken(b, a) || 0 }))).sort((x, y) => y.share - x.share);
+  budgets.flatMap((b) => (b.accounts.length ? b.accounts : [{ value: b.per ? "" : null, spent: 0, reserved: 0, remaining: b.limit, unused: true }]).map((a) => ({ b, a, share: taken(b, a) || 0 })));
 
 function Used({ b, share }) {
   const refused = share >= 1 && !b.observe, warned = share >= warns(b);
@@ -34,37 +35,32 @@ function Used({ b, share }) {
 const about = (b) => sayOf(b.filter) + (b.observe ? `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}` : "");
 
 const columns = (edit, change) => [
-  { title: "Budget", text: true, cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet" title=${about(b)}>${about(b)}</span>` },
-  { title: "Whose", mid: true, cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
-  { title: "Used", cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
-  { title: "Spent", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
+  { title: "Budget", key: "name", by: ({ b }) => b.name.toLowerCase(), text: true, cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet" title=${about(b)}>${about(b)}</span>` },
+  { title: "Whose", key: "whose", by: ({ a }) => a.value || "", mid: true, cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
+  { title: "Used", key: "used", by: ({ share }) => share, cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
+  { title: "Spent", key: "spent", by: ({ a }) => a.spent, number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
   { title: "Reserved", number: true, vast: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
-  { title: "Limit", number: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
-  { title: "Remaining", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
+  { title: "Limit", key: "limit", by: ({ b }) => b.limit, number: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
+  { title: "Remaining", key: "remaining", by: ({ a }) => a.remaining, number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
   { title: "Forecast", number: true, semi: true, cell: ({ b, a }) => (passed(b) > 0 ? html`<span class=${a.spent / passed(b) > b.limit ? "bad" : ""} title="spent by the end of the window, at the pace so far">${amountOf(b)(a.spent / passed(b))}</span>` : "—") },
-  { title: "Resets", wide: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
+  { title: "Resets", key: "resets", by: ({ b }) => b.ends_at || "9", wide: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
   { title: "Change", mid: true, cell: ({ b }) => (b.id ? html`<button class="quiet" onClick=${() => edit(b)}>Edit</button><${To} change=${{ ...elsewhere, v: "audit", find: b.id }}>Audit<//><${Delete} onSure=${() => change(remove("/v1/budgets/" + encodeURIComponent(b.name)))} />` : html`<span class="quiet">in the Caddyfile</span>`) },
 ];
 
 // Budgets shows what budgets count and where that leads, and creates, changes and deletes them.
 export function Budgets() {
-  const { find } = useView(), state = useAnswer("/v1/budgets?limit=200");
+  const state = useAnswer("/v1/budgets?limit=200");
   const [edited, edit] = useState(); // a budget, {} for a new one
   const [change, failed] = useChange();
   const [changed, done] = useState();
-  const all = useMemo(() => state.data && rowsOf(state.data.items), [state.data]), close = all?.filter(({ b, share }) => share >= warns(b)).length;
-  const rows = useMemo(() => {
-    const words = find.toLowerCase().split(/\s+/);
-    return all?.filter(({ b, a }) => words.every((w) => [b.name, about(b), a.value].join(" ").toLowerCase().includes(w)));
-  }, [all, find]);
+  const rows = useMemo(() => state.data && rowsOf(state.data.items), [state.data]), close = rows?.filter(({ b, share }) => share >= warns(b)).length;
   const shown = useMemo(() => columns(edit, change), []);
-  return html`<div class="requests"><div class="bar-row"><input type="search" aria-label="Find budgets" placeholder="name, project, user…" value=${find} onInput=${(e) => go({ find: e.target.value }, true)} />
-      ${rows && html`<span class="quiet" role="status">${plural(state.data.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}</span>`}<span class="spring"></span>${rows && html`<${Export} name="budgets" columns=${shown} rows=${rows} />`}<button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}<${Warnings} of=${changed} />
-    ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Form} b=${edited} close=${close} onDone=${done} />`}<//>`}
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${() => html`<div class="results"><${Table} label="Budgets" columns=${shown} rows=${rows} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")} onSight=${() => {}} /></div>`}<//></div>`;
+  return html`${failed}<${Warnings} of=${changed} />
+    ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Settings} b=${edited} close=${close} onDone=${done} />`}<//>`}
+    <${List} label="Budgets" noun="budget" thingOf=${({ b }) => b} find="name, project, user…" remark=${html`, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}`} columns=${shown} first="-used" state=${state} rows=${rows}
+      textOf=${({ b, a }) => [b.name, about(b), a.value].join("\n")} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")}
+      none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user."><button class="primary" onClick=${() => edit({})}>Create a budget</button><//>`;
 }
-
-const choice = (all, chosen) => Object.entries(all).map(([value, text]) => html`<option value=${value} selected=${value === chosen}>${text}</option>`);
 
 // scopeOf is the attribute and the value of a filter that the form can show, else null.
 function scopeOf(filter) {
@@ -74,9 +70,9 @@ function scopeOf(filter) {
   return attribute && Object.keys(operation).join() === "equals" ? [attribute, operation.equals] : null;
 }
 
-// Form creates a budget, or changes one. The name and the filter say what was counted: a budget
+// Settings creates a budget, or changes one. The name and the filter say what was counted: a budget
 // with other ones begins again at 0.
-function Form({ b, close, onDone }) {
+function Settings({ b, close, onDone }) {
   const [change, failed] = useChange((budget) => (onDone(budget), close()));
   const scope = scopeOf(b.filter);
   const [attribute, setAttribute] = useState(scope ? scope[0] : "other");
@@ -88,7 +84,7 @@ function Form({ b, close, onDone }) {
       ...(text("quantity") !== "concurrent" && { window: text("window") }), ...(text("per") && { per: text("per") }),
       ...(attribute === "other" ? { filter: b.filter } : attribute && { filter: { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } } }),
       ...(alert || kept.length ? { stages: [...(alert ? [{ at: alert }] : []), ...kept] } : {}),
-      ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }), ...(b.observe && { observe: true }),
+      ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }), ...(text("observe") && { observe: true }),
     };
   };
   const [trial, setTrial] = useState({}); // {asking}, {error} or what the API answers
@@ -99,18 +95,16 @@ function Form({ b, close, onDone }) {
     // Records have no other names than those that calls say of themselves.
     post("/v1/budgets/try", { budget: { ...settings(form), name: "trial", trust: true }, from: new Date(Date.now() - days.value * 864e5).toISOString(), limit: 0 }).then(setTrial, (error) => setTrial({ error: error.message }));
   };
-  return html`<form onSubmit=${(e) => (e.preventDefault(), change(post("/v1/budgets", settings(e.target))))} onInput=${() => setTrial({})}>
-      <h2>${b.name ? b.name : "Create a budget"}</h2>
+  return html`<${Form} title=${b.name || "Create a budget"} action=${b.name ? "Save" : "Create"} close=${close} failed=${failed} onSubmit=${(e) => (e.preventDefault(), change(post("/v1/budgets", settings(e.target))))} onInput=${() => setTrial({})}>
       ${!b.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="search team" /></label>`}
-      <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select name="quantity" aria-label="What counts">${choice(quantities, b.quantity)}</select><select name="window" aria-label="Window">${choice(Object.hasOwn(windows, b.window || "month") ? windows : { ...windows, [b.window]: b.window }, b.window || "month")}</select></span></label>
+      <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select name="quantity" aria-label="What counts">${options(quantities, b.quantity)}</select><select name="window" aria-label="Window">${options(Object.hasOwn(windows, b.window || "month") ? windows : { ...windows, [b.window]: b.window }, b.window || "month")}</select></span></label>
       <label>Counts <span class="bar-row"><select aria-label="Which calls count" value=${attribute} onChange=${(e) => setAttribute(e.target.value)}><option value="">all calls</option>${Object.keys(attributes).map((a) => html`<option value=${a}>calls of one ${a}</option>`)}${!scope && html`<option value="other">${sayOf(b.filter)}</option>`}</select>${attribute && attribute !== "other" && html`<input name="value" required aria-label=${"Which " + attribute} placeholder=${attribute} defaultValue=${scope?.[1] || ""} />`}</span></label>
-      <label>Give each its own limit <select name="per">${choice({ "": "no, all share it", ...Object.fromEntries([...Object.keys(attributes), "tree"].map((a) => [a, a === "tree" ? "each agent run" : "each " + a])) }, b.per || "")}</select></label>
+      <label>Give each its own limit <select name="per">${options({ "": "no, all share it", ...Object.fromEntries([...Object.keys(attributes), "tree"].map((a) => [a, a === "tree" ? "each agent run" : "each " + a])) }, b.per || "")}</select></label>
       <label>Report at <span class="bar-row"><input name="alert" type="number" min="0" max="99" defaultValue=${b.name ? (b.stages.find((s) => !s.use && s.at < 100)?.at ?? "") : 80} /> % of the limit</span></label>
+      <label class="bar-row"><input type="checkbox" name="observe" defaultChecked=${b.observe} /> Observe: refuse nothing, and count what it would refuse</label>
       ${b.name && html`<p class="quiet">If you change which calls count, the budget starts again at zero.</p>`}
-      <div class="bar-row"><button type="button" onClick=${attempt} disabled=${trial.asking}>Try it on past calls</button><select name="days" aria-label="Which past calls">${choice({ 7: "of 7 days", 30: "of 30 days", 90: "of 90 days" }, "30")}</select></div>
-      <${Tried} t=${trial} />${failed}
-      <p class="bar-row"><button class="primary">${b.name ? "Save" : "Create"}</button><button type="button" onClick=${close}>Cancel</button></p>
-    </form>`;
+      <div class="bar-row"><button type="button" onClick=${attempt} disabled=${trial.asking}>Try it on past calls</button><select name="days" aria-label="Which past calls">${options({ 7: "of 7 days", 30: "of 30 days", 90: "of 90 days" }, "30")}</select></div>
+      <${Tried} t=${trial} /><//>`;
 }
 
 // Tried says what a budget would have refused.

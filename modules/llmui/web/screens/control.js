@@ -1,61 +1,53 @@
-// Who may call, and who changed that? For keys of the scope admin.
-import { html, useMemo } from "../html.js";
-import { elsewhere, go, useView } from "../state.js";
+// Who may call, in which projects, and who changed that? For keys of the scope admin.
+import { html, useMemo, useState } from "../html.js";
+import { elsewhere, go, useView, having } from "../state.js";
 import { itemsOf, post, remove, useAll, useAnswer, useCosts } from "../api.js";
-import { Answer, Delete, Table, To, useChange, useCursor } from "../parts/basics.js";
+import { Answer, Table, To, useCursor, Tile } from "../parts/basics.js";
+import { Delete, Dialog, Form, useChange } from "../parts/form.js";
 import { Export } from "../parts/csv.js";
-import { count, moment, plural } from "../format.js";
-
-// People shows the members, with their roles, and the owners of keys.
-export const People = () => html`<${Members} /><h2>Owners of keys</h2><${Owners} />`;
+import { List } from "../parts/list.js";
+import { BudgetLeft, KeyForm, Secret, leastLeft, placed, scopes } from "./keys.js";
+import { count, moment, plural, date, dollars } from "../format.js";
 
 const roles = ["reader", "member", "owner"];
 const choice = (names) => names.map((name) => html`<option>${name}</option>`);
 
-function Members() {
-  const state = useAll("/v1/organization/users");
-  const [change, failed] = useChange();
-  const path = (m) => "/v1/organization/users/" + m.id;
-  const invite = (e) => {
-    e.preventDefault();
-    change(post("/v1/organization/invites", Object.fromEntries(new FormData(e.target))).then(() => e.target.reset()));
-  };
-  const columns = [
-    { title: "Member", cell: (m) => html`<${To} change=${{ v: "audit", find: m.id }} title=${m.name}>${m.email}<//>` },
-    { title: "Role", cell: (m) => html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(path(m), { role: e.target.value }))}>${choice(roles)}</select>` },
-    { title: "Projects", mid: true, cell: (m) => m.projects.data.map((p) => p.name).join(", ") },
-    { title: "Last seen", number: true, mid: true, cell: ({ api_key_last_used_at: at }) => (at ? moment(at * 1000) : "never") },
-    { title: "Change", cell: (m) => html`<${Delete} onSure=${() => change(remove(path(m)))} />` },
-  ];
-  return html`<form class="bar-row" onSubmit=${invite}><input name="email" type="email" aria-label="Email" placeholder="email" required /><select name="role" aria-label="Role">${choice(["reader", "owner"])}</select><button class="primary">Invite</button><span class="spring"></span>${state.data?.length > 0 && html`<${Export} name="members" columns=${columns} rows=${state.data} />`}</form>${failed}
-    <${Answer} state=${state} empty=${(d) => !d.length} none="No member yet. Whoever is invited by email has a role as soon as they log in.">${(d) => html`<${Table} label="Members" columns=${columns} rows=${d} keyOf=${(m) => m.id} />`}<//>`;
-}
-
-function Owners() {
-  const state = useAll("/v1/keys"), costs = useCosts(useView(), "key_id");
-  const columns = [
-    { title: "Person", cell: (p) => html`<span dir="auto" title=${p.name}>${p.name || "(nobody)"}</span>` },
-    { title: "Role", cell: (p) => (p.may.has("admin") ? "admin" : p.may.has("query") || p.may.has("write") ? "member" : p.may.has("metrics") ? "viewer" : "caller") },
-    { title: "May", mid: true, cell: (p) => [...p.may].join(", ") },
-    { title: "Keys", number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${count(p.ids.length)}<//>` },
-    { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") },
-    { title: "Cost", dollars: (p) => costs && p.ids.reduce((sum, id) => sum + (costs.get(id)?.cost || 0), 0) },
-  ];
-  return html`<${Answer} state=${state} empty=${(d) => !d.length} none="Nobody owns a key.">${(d) => html`<div class="bar-row"><span class="spring"></span><${Export} name="people" columns=${columns} rows=${peopleOf(d)} /></div>
-    <${Table} label="People" columns=${columns} rows=${peopleOf(d)} keyOf=${(p) => p.name} />`}<//>`;
-}
-
-// peopleOf are the owners of keys, the last seen first.
-function peopleOf(keys) {
+// peopleOf are the members and the owners of keys by their name, which is a member's email.
+function peopleOf(members, keys, costs) {
   const people = new Map();
+  const person = (name) => people.get(name) || people.set(name, { name, may: new Set(), ids: [], used: "" }).get(name);
+  for (const m of members) Object.assign(person(m.email), { member: m, used: m.api_key_last_used_at ? new Date(m.api_key_last_used_at * 1000).toISOString() : "" });
   for (const k of keys) {
-    const name = k.owner || "", p = people.get(name) || { name, may: new Set(), ids: [], last_used_at: "" };
-    people.set(name, p);
+    const p = person(k.owner || "");
     p.ids.push(k.id);
     if (!k.disabled) k.scopes.forEach((s) => p.may.add(s));
-    if (k.last_used_at > p.last_used_at) p.last_used_at = k.last_used_at;
+    if (k.last_used_at > p.used) p.used = k.last_used_at;
   }
-  return [...people.values()].sort((a, b) => b.last_used_at.localeCompare(a.last_used_at));
+  return [...people.values()].map((p) => ({ ...p, may: Object.keys(scopes).filter((s) => p.may.has(s)).join(", "), cost: costs && p.ids.reduce((sum, id) => sum + (costs.get(id)?.cost || 0), 0) }));
+}
+
+// People lists the members, with their roles, and the owners of keys, with what all of their keys may do.
+export function People() {
+  const members = useAll("/v1/organization/users"), keys = useAll("/v1/keys"), costs = useCosts(useView(), "key_id");
+  const [inviting, invite] = useState(false);
+  const [change, failed] = useChange(() => invite(false));
+  const rows = useMemo(() => members.data && keys.data && peopleOf(members.data, keys.data, costs), [members.data, keys.data, costs]);
+  const path = (m) => "/v1/organization/users/" + m.id;
+  const columns = useMemo(() => [
+    { title: "Person", key: "name", by: (p) => p.name.toLowerCase(), cell: ({ name, member: m }) => (m ? html`<${To} change=${{ v: "audit", find: m.id }} title=${m.name}>${name}<//>` : html`<span dir="auto" title=${name}>${name || "(nobody)"}</span>`) },
+    { title: "Role", key: "role", by: (p) => roles.indexOf(p.member?.role), cell: ({ member: m }) => (m ? html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(path(m), { role: e.target.value }))}>${choice(roles)}</select>` : html`<span class="quiet">not a member</span>`) },
+    { title: "Projects", mid: true, cell: (p) => p.member?.projects.data.map(({ name }) => name).join(", ") },
+    { title: "Keys", key: "keys", by: (p) => p.ids.length, number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>${count(p.ids.length)}<//>` },
+    { title: "Keys may", key: "may", by: (p) => p.may, mid: true, cell: (p) => p.may },
+    { title: "Last seen", key: "used", by: (p) => p.used, number: true, mid: true, cell: (p) => (p.used ? moment(p.used) : "never") },
+    { title: "Cost", key: "cost", by: (p) => p.cost ?? -1, dollars: (p) => p.cost, around: (text, p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${text}<//>` },
+    { title: "Change", cell: ({ member: m }) => m && html`<${Delete} onSure=${() => change(remove(path(m)))} />` },
+  ], []);
+  return html`${failed}<${List} label="People" noun="person" nouns="people" find="name, project, role…" columns=${columns} first="-used" state=${keys.data ? members : keys} rows=${rows} keyOf=${(p) => p.name} textOf=${(p) => [p.name, p.member?.name, p.member?.role, p.member?.projects.data.map(({ name }) => name), p.may].join("\n")}
+      none="Nobody owns a key, and nobody is a member yet. Whoever is invited by email has a role as soon as they log in."><button class="primary" onClick=${() => invite(true)}>Invite</button><//>
+    ${inviting && html`<${Dialog} label="Invite a person" onClose=${() => invite(false)}>${(close) => html`<${Form} title="Invite a person" action="Invite" close=${close} failed=${failed} onSubmit=${(e) => (e.preventDefault(), change(post("/v1/organization/invites", Object.fromEntries(new FormData(e.target)))))}>
+      <label>Email <input name="email" type="email" required autofocus placeholder="ada@example.com" /></label><label>Role <select name="role">${choice(["reader", "owner"])}</select></label>
+      <p class="quiet">They have the role as soon as they log in.</p><//>`}<//>`}`;
 }
 
 // Audit lists changes of objects, or reads of content.
@@ -79,3 +71,81 @@ const eventsBy = (names) => [
     return html`<details><summary>${before && after ? changed.join(", ") : plural(changed.length, "field")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;
   } },
 ];
+
+const projectPath = (p) => "/v1/organization/projects/" + p.id;
+
+// limit sets what a project may spend in a month, in cents.
+const limit = (p, cents) => post(projectPath(p) + "/spend_limit", { threshold_amount: cents, currency: "USD", interval: "month" });
+const amounts = "[0-9]*([.][0-9]{1,2})?"; // dollars
+const centsOf = (text) => Math.round(Number(text) * 100);
+
+const creators = { members: "members", owners: "owners", keys: "its keys" };
+
+// Projects lists the projects with what each has cost, and what is left of its budget, or shows one.
+export function Projects() {
+  const v = useView();
+  const projects = useAll("/v1/organization/projects"), keys = useAll("/v1/keys"), budgets = useAnswer("/v1/budgets?limit=200");
+  const costs = useCosts(v, "project");
+  const [creating, create] = useState(false);
+  const [change, failed] = useChange(() => create(false));
+  const rows = useMemo(() => {
+    const accounts = placed(budgets.data?.items || []);
+    return projects.data?.map((p) => ({ ...p, calls: costs && (costs.get(p.name)?.requests ?? 0), cost: costs && (costs.get(p.name)?.cost ?? 0), budget: accounts.get("project" + p.name)?.[0], keys: keys.data?.filter((k) => k.project === p.name).length }));
+  }, [projects.data, keys.data, budgets.data, costs]);
+  const one = v.id && rows?.find((p) => p.id === v.id);
+  if (one) return html`<${Project} p=${one} />`;
+  const save = (e) => {
+    e.preventDefault();
+    const form = new FormData(e.target), cents = centsOf(form.get("amount"));
+    const each = async () => {
+      for (const name of form.get("name").split(",").map((n) => n.trim()).filter(Boolean)) {
+        const made = await post("/v1/organization/projects", { name });
+        if (cents) await limit(made, cents);
+      }
+    };
+    change(each());
+  };
+  return html`<${List} label="Projects" noun="project" find="name" columns=${projectColumns} first="name" state=${projects} rows=${rows} keyOf=${(p) => p.id} textOf=${(p) => p.name}
+      none="There is no project yet. A project has members, keys, and a limit of its own: one for each team is usual."><button class="primary" onClick=${() => create(true)}>Create projects</button><//>
+    ${creating && html`<${Dialog} label="Create projects" onClose=${() => create(false)}>${(close) => html`<${Form} title="Create projects" close=${close} failed=${failed} onSubmit=${save}>
+      <label>Names, with commas between them <input name="name" required autofocus placeholder="search, billing" /></label><label>Limit a month for each, in dollars <input name="amount" inputmode="decimal" pattern=${amounts} placeholder="none" /></label><//>`}<//>`}`;
+}
+
+const projectColumns = [
+  { title: "Project", key: "name", by: (p) => p.name.toLowerCase(), cell: (p) => html`<${To} change=${{ id: p.id }} dir="auto">${p.name}<//>` },
+  { title: "Keys", key: "keys", by: (p) => p.keys, number: true, mid: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>${count(p.keys)}<//>` },
+  { title: "Calls", key: "calls", by: (p) => p.calls, number: true, mid: true, cell: (p) => count(p.calls) },
+  { title: "Cost", key: "cost", by: (p) => p.cost ?? -1, dollars: (p) => p.cost, around: (text, p) => html`<${To} change=${having("project", p.name)}>${text}<//>` },
+  { title: "Budget left", key: "budget", by: leastLeft, number: true, cell: (p) => html`<${BudgetLeft} of=${p.budget} total />` },
+  { title: "Since", key: "since", by: (p) => p.created_at, number: true, semi: true, cell: (p) => date(p.created_at * 1000) },
+];
+
+// Project is the page of one project: its limit, its members, its keys.
+function Project({ p }) {
+  const members = useAll(projectPath(p) + "/users"), people = useAll("/v1/organization/users");
+  const spending = useAnswer(projectPath(p) + "/spend_limit"), permissions = useAnswer(projectPath(p) + "/key_permissions");
+  const [change, failed] = useChange();
+  const [amount, setAmount] = useState();
+  const [creating, create] = useState(false);
+  const [secret, show] = useState(); // the key that has just got its secret
+  const cents = spending.error ? null : spending.data?.threshold_amount;
+  const act = (f) => (e) => (e.preventDefault(), f(Object.fromEntries(new FormData(e.target)), e.target));
+  const setLimit = act(({ amount }) => change(amount ? limit(p, centsOf(amount)).then(() => setAmount(centsOf(amount))) : remove(projectPath(p) + "/spend_limit").then(() => setAmount(null))));
+  const shown = amount === undefined ? cents : amount;
+  return html`<header class="heading bar-row"><h2><span class="quiet">Project</span> <bdi>${p.name}</bdi></h2><${To} change=${{ ...elsewhere }}>All projects<//><${To} change=${having("project", p.name, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>Its keys<//><span class="spring"></span><button class="primary" onClick=${() => create(true)}>Create a key</button></header>${failed}
+    ${creating && html`<${KeyForm} project=${p.name} onClose=${() => create(false)} onDone=${show} />`}${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}
+    <div class="tiles"><${Tile} label="Cost" value=${dollars(p.cost)} /><${Tile} label="Calls" value=${count(p.calls)} /><${Tile} label="Limit a month" value=${shown ? dollars(shown / 100) : "none"} /><${Tile} label="Keys" value=${count(p.keys)} /></div>
+    <form class="bar-row" onSubmit=${setLimit}><label>Limit a month, in dollars <input name="amount" inputmode="decimal" pattern=${amounts} placeholder="no limit" defaultValue=${cents ? cents / 100 : ""} key=${cents} /></label><button>Save</button></form>
+    ${permissions.data && html`<form class="bar-row" key=${JSON.stringify(permissions.data)} onSubmit=${act(({ max, days }, form) => {
+      const creators = new FormData(form).getAll("creator");
+      change(creators.length ? post(projectPath(p) + "/key_permissions", { creators, max_keys: Number(max), max_lifetime_seconds: Number(days) * 86400 }) : remove(projectPath(p) + "/key_permissions"));
+    })}><span role="group" class="bar-row" aria-label="Who creates keys of their own">Who creates keys of their own: ${Object.entries(creators).map(([c, text]) => html`<label><input type="checkbox" name="creator" value=${c} defaultChecked=${permissions.data.creators.includes(c)} /> ${text}</label>`)}
+      <label>at most <input name="max" type="number" min="1" max="1000" required defaultValue=${permissions.data.max_keys || 10} /> each</label><label>for <input name="days" type="number" min="1" max="36500" required defaultValue=${Math.floor(permissions.data.max_lifetime_seconds / 86400) || 90} /> days</label></span><button>Save</button></form>`}
+    <h2>Members</h2><form class="bar-row" onSubmit=${act(({ user, role }, form) => change(post(projectPath(p) + "/users", { user_id: user, role }).then(() => form.reset())))}>
+      <select name="user" required aria-label="Person"><option value="">choose a person…</option>${(people.data || []).filter((m) => !members.data?.some((x) => x.id === m.id)).map((m) => html`<option value=${m.id}>${m.email}</option>`)}</select><select name="role" aria-label="Role"><option value="member">member</option><option value="owner">owner</option></select><button>Add</button></form>
+    <${Answer} state=${members} empty=${(d) => !d.length} none="Nobody is in the project yet. People are invited on the screen People.">${(d) => html`<${Table} label="Members" rows=${d} keyOf=${(m) => m.id} columns=${[
+      { title: "Person", cell: (m) => html`<span title=${m.name}>${m.email}</span>` },
+      { title: "Role", cell: (m) => html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(`${projectPath(p)}/users/${m.id}`, { role: e.target.value }))}><option>member</option><option>owner</option></select>` },
+      { title: "Change", cell: (m) => html`<${Delete} onSure=${() => change(remove(`${projectPath(p)}/users/${m.id}`))} />` }]} />`}<//>
+    <p class="bar-row"><span class="quiet">${plural(p.keys, "key")} in this project. An archived project's keys open nothing.</span><span class="spring"></span><${Delete} onSure=${() => change(post(projectPath(p) + "/archive", {}).then(() => go({ ...elsewhere }, true)))} what="Archive" /></p>`;
+}

@@ -4,10 +4,11 @@ import { html, useMemo, useState } from "../html.js";
 import { attributes, filter } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
-import { Answer, Bar, Copy, Delete, Dialog, Later, Table, Tile, To, sorting, Warnings, useChange } from "../parts/basics.js";
-import { Export } from "../parts/csv.js";
+import { Bar, Copy, Later, Tile, To } from "../parts/basics.js";
+import { Delete, Dialog, Form, Warnings, useChange } from "../parts/form.js";
+import { List } from "../parts/list.js";
 import { Setup } from "../parts/clients.js";
-import { count, date, dollars, minuteOf, moment, percent, plural, timeOf } from "../format.js";
+import { count, date, dollars, minuteOf, moment, percent, timeOf } from "../format.js";
 
 // scopes are what a key may do.
 export const scopes = { gateway: "call models", log: "record calls", metrics: "read totals", query: "read calls", write: "rate and report", admin: "administer" };
@@ -22,7 +23,7 @@ const nearer = (x, y) => y.share - x.share || x.a.remaining - y.a.remaining;
 
 // placed are the accounts of budgets by what they count alone, a key, a project or a user: the
 // account that is nearest to its limit. A budget of one that has counted nothing has all of its limit.
-function placed(budgets) {
+export function placed(budgets) {
   const found = new Map();
   for (const b of budgets) {
     const [[field, operation]] = Object.entries(b.filter?.request_response_rmt || { "": {} });
@@ -38,21 +39,26 @@ function placed(budgets) {
 // budgetOf is the account that is nearest to its limit of those of the key, its project and its user.
 const budgetOf = (k, found) => ["key" + k.id, k.project && "project" + k.project, k.user && "user" + k.user].flatMap((at) => found.get(at) || []).sort(nearer)[0];
 
-const left = (f) => f && (f.b.quantity === "usd" ? dollars(f.a.remaining) : count(f.a.remaining));
+const amount = (b, n) => (b.quantity === "usd" ? dollars(n) : count(n));
 
-// columns are those of the list. by is what a column sorts by.
-const columns = {
-  name: { title: "Key", by: (k) => k.name.toLowerCase() },
-  project: { title: "Project", by: (k) => k.project || "", cell: (k) => k.project || "—", mid: true },
-  owner: { title: "Owner", by: (k) => k.owner || "", cell: (k) => html`<span dir="auto">${k.owner || "—"}</span>`, semi: true },
-  models: { title: "Models", by: (k) => (k.models || []).join(), cell: (k) => html`<span title=${(k.models || []).join(", ")}>${k.models?.length ? k.models.join(", ") : "all"}</span>`, wide: true },
-  scopes: { title: "May", by: (k) => k.scopes.join(), cell: (k) => html`<span title=${k.scopes.map((s) => scopes[s]).join(", ")}>${k.scopes.join(", ")}</span>`, mid: true },
-  cost: { title: "Cost", by: (k) => k.cost ?? -1, dollars: (k) => k.cost, around: (text, k) => html`<${To} change=${having("key_id", k.id)}>${text}<//>` },
-  budget: { title: "Budget left", by: (k) => -(k.budget?.share ?? -1), number: true, mid: true, cell: ({ budget: f }) => (f ? html`<span class=${f.share >= 1 ? "bad" : f.share >= 0.8 ? "warn" : ""} title=${`${f.b.name}: ${percent(f.share)} used`}>${left(f)}</span>` : "—") },
-  used: { title: "Last used", by: (k) => k.last_used_at || "", number: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never"), semi: true },
-  expires: { title: "Ends", by: (k) => k.expires_at || "9", number: true, cell: (k) => (k.expires_at ? date(k.expires_at) : "never"), wide: true },
-  state: { title: "State", by: stateOf, cell: (k) => html`<span class=${stateOf(k) === "active" ? "" : "bad"}>${stateOf(k)}</span>` },
-};
+// BudgetLeft is the cell of what is left of a budget.
+export const BudgetLeft = ({ of: f, total }) => (f ? html`<span class=${f.share >= 1 ? "bad" : f.share >= 0.8 ? "warn" : ""} title=${`${f.b.name}: ${percent(f.share)} used`}>${amount(f.b, f.a.remaining)}</span>${total && html` <span class="quiet">of ${amount(f.b, f.b.limit)}</span>`}` : "—");
+// leastLeft sorts by it.
+export const leastLeft = ({ budget: f }) => -(f?.share ?? -1);
+
+// columns are those of the list, after the one that chooses.
+const columns = [
+  { title: "Key", key: "name", by: (k) => k.name.toLowerCase(), cell: (k) => html`<${To} change=${{ id: k.id }} dir="auto" title=${k.id}>${k.name}<//>` },
+  { title: "Project", key: "project", by: (k) => k.project || "", cell: (k) => k.project || "—", mid: true },
+  { title: "Owner", key: "owner", by: (k) => k.owner || "", cell: (k) => html`<span dir="auto">${k.owner || "—"}</span>`, semi: true },
+  { title: "Models", key: "models", by: (k) => (k.models || []).join(), cell: (k) => html`<span title=${(k.models || []).join(", ")}>${k.models?.length ? k.models.join(", ") : "all"}</span>`, wide: true },
+  { title: "May", key: "scopes", by: (k) => k.scopes.join(), cell: (k) => html`<span title=${k.scopes.map((s) => scopes[s]).join(", ")}>${k.scopes.join(", ")}</span>`, mid: true },
+  { title: "Cost", key: "cost", by: (k) => k.cost ?? -1, dollars: (k) => k.cost, around: (text, k) => html`<${To} change=${having("key_id", k.id)}>${text}<//>` },
+  { title: "Budget left", key: "budget", by: leastLeft, number: true, mid: true, cell: (k) => html`<${BudgetLeft} of=${k.budget} />` },
+  { title: "Last used", key: "used", by: (k) => k.last_used_at || "", number: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never"), semi: true },
+  { title: "Ends", key: "expires", by: (k) => k.expires_at || "9", number: true, cell: (k) => (k.expires_at ? date(k.expires_at) : "never"), wide: true },
+  { title: "State", key: "state", by: stateOf, cell: (k) => html`<span class=${stateOf(k) === "active" ? "" : "bad"}>${stateOf(k)}</span>` },
+];
 
 // Keys lists all keys; those that are chosen are disabled or deleted together.
 export function Keys() {
@@ -64,30 +70,24 @@ export function Keys() {
   const [importing, fill] = useState(false);
   const [secret, show] = useState(); // the key that has just got its secret
   const [change, failed] = useChange(() => choose(new Set()));
-  const { key, descending } = sorting(v.sort || "name");
   const rows = useMemo(() => {
-    const words = v.find.toLowerCase().split(/\s+/).filter(Boolean);
     const accounts = placed(budgets.data?.items || []);
-    const found = (keys.data || []).map((k) => ({ ...k, cost: costs && (costs.get(k.id)?.cost ?? 0), budget: budgetOf(k, accounts) }))
-      .filter((k) => words.every((w) => [k.name, k.id, k.owner, k.project, k.user, stateOf(k), ...(k.models || []), ...k.scopes].some((text) => text?.toLowerCase().includes(w))));
-    const by = (columns[key] || columns.name).by;
-    return found.sort((a, b) => (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : 0) * (descending ? -1 : 1));
-  }, [keys.data, budgets.data, costs, v.find, key, descending]);
+    return keys.data?.map((k) => ({ ...k, cost: costs && (costs.get(k.id)?.cost ?? 0), budget: budgetOf(k, accounts) }));
+  }, [keys.data, budgets.data, costs]);
   const shown = useMemo(() => [
     { title: "Choose", unseen: true, cell: (k) => html`<input type="checkbox" aria-label=${"Choose " + k.name} checked=${chosen.has(k.id)} onChange=${() => choose(chosen.has(k.id) ? new Set([...chosen].filter((id) => id !== k.id)) : new Set([...chosen, k.id]))} />` },
-    ...Object.entries(columns).map(([key, c]) => ({ ...c, key, cell: key === "name" ? (k) => html`<${To} change=${{ id: k.id }} dir="auto" title=${k.id}>${k.name}<//>` : c.cell })),
+    ...columns,
   ], [chosen]);
   const each = (f) => change(Promise.all([...chosen].map(f)));
-  const one = v.id && keys.data?.find((k) => k.id === v.id);
-  if (one) return html`<${Key} k=${{ ...one, ...rows.find((k) => k.id === one.id) }} onSecret=${show} />${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}`;
-  return html`<div class="requests"><div class="bar-row"><input type="search" aria-label="Find keys" placeholder="name, owner, project, model…" value=${v.find} onInput=${(e) => go({ find: e.target.value }, true)} />
-      <span class="quiet" role="status">${keys.data && (rows.length === keys.data.length ? plural(rows.length, "key") : `${count(rows.length)} of ${plural(keys.data.length, "key")}`)}</span><span class="spring"></span><${Export} name="keys" columns=${shown} rows=${rows} />
+  const one = v.id && rows?.find((k) => k.id === v.id), opened = secret && html`<${Secret} k=${secret} onClose=${() => show()} />`;
+  if (one) return html`<${Key} k=${one} onSecret=${show} />${opened}`;
+  return html`${failed}<${List} label="API keys" noun="key" find="name, owner, project, model…" columns=${shown} first="name" state=${keys} rows=${rows} keyOf=${(k) => k.id}
+      textOf=${(k) => [k.name, k.id, k.owner, k.project, k.user, stateOf(k), k.models, k.scopes].join("\n")}
+      none="There is no key yet. Create one for a person, a team or a service: it says who calls, what they may call, and until when.">
       ${chosen.size > 0 && html`<button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: true }))}>Disable ${count(chosen.size)}</button><button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: false }))}>Enable</button><${Delete} onSure=${() => each((id) => remove("/v1/keys/" + id))} />`}
-      <button onClick=${() => fill(true)}>Import…</button><button class="primary" onClick=${() => create(true)}>Create a key</button></div>${failed}
+      <button onClick=${() => fill(true)}>Import…</button><button class="primary" onClick=${() => create(true)}>Create a key</button><//>
     ${importing && html`<${Later} file="../parts/importkeys" name="ImportKeys" onClose=${() => fill(false)} />`}
-    ${creating && html`<${Form} onClose=${() => create(false)} onDone=${show} />`}
-    ${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}
-    <${Answer} state=${keys} empty=${(d) => !d.length} none="There is no key yet. Create one for a person, a team or a service: it says who calls, what they may call, and until when.">${() => html`<div class="results"><${Table} label="API keys" columns=${shown} rows=${rows} sort=${v.sort || "name"} keyOf=${(k) => k.id} onSight=${() => {}} /></div>`}<//></div>`;
+    ${creating && html`<${KeyForm} onClose=${() => create(false)} onDone=${show} />`}${opened}`;
 }
 
 // Key is the page of one key.
@@ -101,7 +101,7 @@ function Key({ k, onSecret }) {
   const back = { ...elsewhere };
   return html`<header class="heading bar-row"><h2><span class="quiet">Key</span> <bdi>${k.name}</bdi></h2><${To} change=${back}>All keys<//><${To} change=${having("key_id", k.id, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "audit", find: k.id }}>Its audit<//></header>${failed}<${Warnings} of=${changed} />
     <div class="tiles"><${Tile} label="Cost" value=${dollars(totals?.cost)} /><${Tile} label="Calls" value=${count(totals?.requests)} detail=${totals?.errors ? `${count(totals.errors)} failed` : ""} /><${Tile} label="Last used" value=${k.last_used_at ? moment(k.last_used_at) : "never"} />
-      ${k.budget && html`<${Tile} label=${"Left of " + k.budget.b.name} value=${left(k.budget)} detail=${html`<${Bar} share=${k.budget.share} tone=${k.budget.share >= 1 ? "bad" : k.budget.share >= 0.8 ? "warn" : ""} />`} />`}</div>
+      ${k.budget && html`<${Tile} label=${"Left of " + k.budget.b.name} value=${amount(k.budget.b, k.budget.a.remaining)} detail=${html`<${Bar} share=${k.budget.share} tone=${k.budget.share >= 1 ? "bad" : k.budget.share >= 0.8 ? "warn" : ""} />`} />`}</div>
     <dl class="facts panel"><dt>State</dt><dd>${stateOf(k)}</dd><dt>Project</dt><dd>${k.project || "none"}</dd><dt>Owner</dt><dd>${k.owner || "nobody"}</dd><dt>User of its calls</dt><dd>${k.user || "as each call says"}</dd>
       <dt>May</dt><dd>${k.scopes.map((s) => scopes[s] || s).join(", ")}</dd><dt>Models</dt><dd>${k.models?.join(", ") || "all"}</dd><dt>Providers</dt><dd>${k.providers?.join(", ") || "all"}</dd>
       <dt>Properties of its calls</dt><dd>${Object.entries(k.properties || {}).map(([n, value]) => `${n}: ${value}`).join(", ") || "none"}</dd><dt>Calls may set</dt><dd>${k.trust?.join(", ") || "nothing that budgets count by"}</dd>
@@ -110,7 +110,7 @@ function Key({ k, onSecret }) {
     <p class="bar-row"><button class="primary" onClick=${() => edit(true)}>Edit</button><button onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button>
       <label>the old secret ends <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label><span class="spring"></span>
       <button onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button><${Delete} onSure=${() => change(remove("/v1/keys/" + k.id).then(() => go(back, true)))} /></p>
-    ${editing && html`<${Form} k=${k} onClose=${() => edit(false)} onDone=${done} />`}`;
+    ${editing && html`<${KeyForm} k=${k} onClose=${() => edit(false)} onDone=${done} />`}`;
 }
 
 // Secret shows a secret once, with what to paste where.
@@ -122,7 +122,7 @@ export function Secret({ k, onClose }) {
 }
 
 // Form creates a key, in a project if one is given, or changes all that the API can change of one.
-export const Form = ({ k, project, onClose, onDone }) => html`<${Dialog} label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}>${(close) => html`<${Fields} k=${k} project=${project} close=${close} onDone=${onDone} />`}<//>`;
+export const KeyForm = ({ k, project, onClose, onDone }) => html`<${Dialog} label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}>${(close) => html`<${Fields} k=${k} project=${project} close=${close} onDone=${onDone} />`}<//>`;
 
 function Fields({ k, project, close, onDone }) {
   const projects = useAnswer("/v1/organization/projects?limit=100");
@@ -141,7 +141,7 @@ function Fields({ k, project, close, onDone }) {
     change(k ? patch("/v1/keys/" + k.id, settings) : post("/v1/keys", settings));
   };
   const field = (name, label, value, rest) => html`<label>${label} <input name=${name} defaultValue=${value || ""} ...${rest} /></label>`;
-  return html`<form onSubmit=${save}><h2>${k ? k.name : "Create a key"}</h2>
+  return html`<${Form} title=${k ? k.name : "Create a key"} action=${k ? "Save" : "Create"} close=${close} failed=${failed} onSubmit=${save}>
       ${field("name", "Name", k?.name, { required: true, maxlength: 256, autofocus: true, placeholder: "search team" })}
       ${field("project", "Project", k?.project || project, { list: "projects", placeholder: "whose limits hold for the key" })}<datalist id="projects">${(projects.data || []).map((p) => html`<option value=${p.name}></option>`)}</datalist>
       ${field("owner", "Owner", k?.owner, { placeholder: "who answers for the key" })}
@@ -150,6 +150,5 @@ function Fields({ k, project, close, onDone }) {
       ${field("models", "Models", k?.models?.join(", "), { placeholder: "all; or gpt-5, claude-*" })}${field("providers", "Providers", k?.providers?.join(", "), { placeholder: "all" })}
       ${field("expires_at", "Ends", k?.expires_at && minuteOf(Date.parse(k.expires_at)), { placeholder: "never" })}${field("user", "User of its calls", k?.user, { placeholder: "as each call says" })}
       <label>Properties of its calls <textarea name="properties" rows="2" placeholder="Team = search">${Object.entries(k?.properties || {}).map(([n, value]) => `${n} = ${value}`).join("\n")}</textarea></label>
-      <fieldset><legend>Calls may set what budgets count by</legend>${["user", "session", "properties"].map((t) => html`<label><input type="checkbox" name="trust" value=${t} defaultChecked=${k?.trust?.includes(t)} /> ${t}</label>`)}</fieldset></details>
-      ${failed}<p class="bar-row"><button class="primary">${k ? "Save" : "Create"}</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
+      <fieldset><legend>Calls may set what budgets count by</legend>${["user", "session", "properties"].map((t) => html`<label><input type="checkbox" name="trust" value=${t} defaultChecked=${k?.trust?.includes(t)} /> ${t}</label>`)}</fieldset></details><//>`;
 }

@@ -1,10 +1,12 @@
-// What do I spend, what may I spend, what did I call?
-import { html, useState } from "../html.js";
+// What a caller has: what they spend and may spend, keys of their own, and the lines that connect a client.
+import { html, useState, useEffect } from "../html.js";
 import { filter } from "../filter.js";
 import { elsewhere, useView } from "../state.js";
-import { post, remove, useAnswer, useMetrics } from "../api.js";
-import { Answer, Bar, Delete, Dialog, Table, Tile, To, useChange } from "../parts/basics.js";
+import { asked, post, remove, useAnswer, beat, caller } from "../api.js";
+import { Answer, Bar, Table, Tile, To, Outcome } from "../parts/basics.js";
+import { Delete, Dialog, Form, useChange } from "../parts/form.js";
 import { Chart } from "../parts/chart.js";
+import { Setup } from "../parts/clients.js";
 import { Secret, list, scopes, stateOf } from "./keys.js";
 import { compact, count, date, dollars, moment, percent } from "../format.js";
 
@@ -13,7 +15,7 @@ export function Mine() {
   const v = useView();
   const own = useAnswer("/v1/key");
   const f = own.data?.id ? [{ field: "key_id", op: "equals", value: own.data.id }] : own.data?.user ? [{ field: "user_id", op: "equals", value: own.data.user }] : [];
-  const state = useMetrics(v, own.data ? { filter: filter({ ...v, f, json: "" }) } : { limit: 0 });
+  const state = useAnswer("/v1/metrics/query", own.data ? asked(v, { filter: filter({ ...v, f, json: "" }) }) : null);
   return html`<${Answer} state=${own}>${(key) => html`
     <p>${key.id ? html`Calls of the key <b dir="auto">${key.name}</b>${key.project && html` in the project <b dir="auto">${key.project}</b>`}${key.expires_at && `, which ends on ${date(key.expires_at)}`}.` : key.user ? html`Calls of <b dir="auto">${key.user}</b>.` : html`This login belongs to no person: you see the calls of the whole organisation <b dir="auto">${key.organization}</b>.`}
       ${" "}You may call ${key.models.length ? key.models.join(", ") : "all models"}${key.providers.length ? ` of ${key.providers.join(", ")}` : ""}.</p>
@@ -50,9 +52,31 @@ function Fields({ own, close, onDone }) {
     const form = new FormData(e.target), days = Number(form.get("days"));
     change(post("/v1/key/keys", { name: form.get("name").trim(), project: form.get("project"), scopes: form.getAll("scope"), models: list(form.get("models")), expires_at: days ? new Date(Date.now() + days * 864e5).toISOString() : null }));
   };
-  return html`<form onSubmit=${save}><h2>Create a key</h2><label>Name <input name="name" required maxlength="256" autofocus placeholder="laptop" /></label>
+  return html`<${Form} title="Create a key" close=${close} failed=${failed} onSubmit=${save}><label>Name <input name="name" required maxlength="256" autofocus placeholder="laptop" /></label>
     <label>Project <select name="project">${own.key_permissions.map((p) => html`<option>${p.project}</option>`)}</select></label>
     <fieldset><legend>May</legend>${own.scopes.filter((s) => s !== "admin").map((s) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${s === "gateway"} /> ${scopes[s]} <code>${s}</code></label>`)}</fieldset>
-    <label>Models <input name="models" placeholder=${own.models.join(", ") || "all of yours"} /></label><label>Ends in days <input name="days" type="number" min="1" placeholder="as late as your project allows" /></label>
-    ${failed}<p class="bar-row"><button class="primary">Create</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
+    <label>Models <input name="models" placeholder=${own.models.join(", ") || "all of yours"} /></label><label>Ends in days <input name="days" type="number" min="1" placeholder="as late as your project allows" /></label><//>`;
+}
+
+const opened = new Date().toISOString();
+
+// Connect makes a key on the spot for whoever may. Others paste theirs.
+export function Connect() {
+  const [key, setKey] = useState();
+  const [change, failed] = useChange(setKey);
+  const models = useAnswer("/v1/facets/query", { filter: "all", fields: ["model"] }).data?.fields[0].values;
+  const since = { request_response_rmt: key ? { key_id: { equals: key.id } } : { request_created_at: { gte: opened } } };
+  const calls = useAnswer("/v1/metrics/query", { filter: since, bucket: "none" }).data?.totals.requests;
+  const first = useAnswer("/v1/request/query-clickhouse", calls ? { filter: since, includeContent: false, limit: 1 } : null).data?.[0];
+  useEffect(() => {
+    const timer = setInterval(() => calls || document.hidden || beat(), 2000);
+    return () => clearInterval(timer);
+  }, [calls]);
+  const create = (e) => {
+    e.preventDefault();
+    change(post("/v1/keys", { name: new FormData(e.target).get("name").trim(), scopes: ["gateway", "log"] }));
+  };
+  return html`<ol class="steps"><li><h2>A key</h2>${key ? html`<p>The key <b dir="auto">${key.name}</b> is made. Its secret is in the lines below, and is not shown again.</p>` : caller.admin ? html`<form class="bar-row" onSubmit=${create}><input name="name" required aria-label="Name of the key" placeholder="whose, such as Ada's laptop" /><button class="primary">Create a key</button></form>` : html`<p>Put the key that you were given in place of <code>${"<your key>"}</code>.</p>`}${failed}</li>
+    <li><h2>A client</h2><${Setup} secret=${key?.secret} model=${models?.[0]?.value} /></li>
+    <li><h2>The first call</h2><p role="status" class=${first ? "good" : "quiet"}>${first ? html`● ${moment(first.request_created_at)}: ${first.model || first.request_path} <${Outcome} record=${first} /> <${To} change=${{ ...elsewhere, v: "requests", from: "24h", to: "", id: first.request_id }}>Look at it<//>` : "○ Waiting for the first call…"}</p></li></ol>`;
 }

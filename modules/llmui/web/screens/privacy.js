@@ -4,7 +4,8 @@ import { html, useEffect, useState } from "../html.js";
 import { useView } from "../state.js";
 import { filter, sayOf } from "../filter.js";
 import { caller, post, remove, useAnswer } from "../api.js";
-import { Answer, Delete, Dialog, Table, useChange, useCursor } from "../parts/basics.js";
+import { Answer, Table, useCursor } from "../parts/basics.js";
+import { Delete, Dialog, Form, useChange } from "../parts/form.js";
 import { bytes, count, moment, plural } from "../format.js";
 
 // parts are what can be erased of a call.
@@ -33,10 +34,9 @@ function Hold({ chosen, close }) {
     e.preventDefault();
     change(post("/v1/holds", { filter: chosen, reason: e.target.elements.reason.value }));
   };
-  return html`<form onSubmit=${save}><h2>Place a hold</h2>
+  return html`<${Form} title="Place a hold" action="Place the hold" close=${close} failed=${failed} onSubmit=${save}>
       <p>Neither retention nor an erasure deletes <b dir="auto">${sayOf(chosen)}</b>, recorded so far or later, until the hold is lifted.</p>
-      <label>Reason <input name="reason" required maxlength="500" autofocus placeholder="case 4711" /></label>${failed}
-      <p class="bar-row"><button class="primary">Place the hold</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
+      <label>Reason <input name="reason" required maxlength="500" autofocus placeholder="case 4711" /></label><//>`;
 }
 
 // Erase shows what would be erased, and erases it.
@@ -52,12 +52,11 @@ function Erase({ chosen, close }) {
     post("/v1/erasures", { ...body, dry_run: true }, abort.signal).then(see, (failure) => failure.name !== "AbortError" && fail(failure.message));
     return () => abort.abort();
   }, [what]);
-  return html`<form onSubmit=${(e) => (e.preventDefault(), change(post("/v1/erasures", body)))}><h2>Erase calls</h2>
+  return html`<${Form} title="Erase calls" action=${`Erase ${seen ? plural(seen.records, "call") : "them"} for good`} tone="bad" disabled=${!seen?.records} close=${close} failed=${failed} onSubmit=${(e) => (e.preventDefault(), change(post("/v1/erasures", body)))}>
       <p><span class="quiet">Of</span> <b dir="auto">${sayOf(chosen)}</b></p>
       <div role="radiogroup" aria-label="What is erased">${Object.entries(parts).map(([value, [name, says]]) => html`<label class="bar-row"><input type="radio" name="what" value=${value} checked=${what === value} onChange=${() => choose(value)} /> <span>${name} <span class="quiet">${says}</span></span></label>`)}</div>
       ${error ? html`<p class="notice bad" role="alert">${error}</p>` : !seen ? html`<p class="quiet" role="status">Counting the calls…</p>` : html`<p role="status">${plural(seen.records, "call")} with ${bytes(seen.bytes)} of bodies${seen.held && html`, of which <b>${count(seen.held.records)}</b> under hold stay until the holds are lifted`}.</p>
-      <details><summary>What remains</summary><ul>${seen.remains.map((r) => html`<li>${r}</li>`)}</ul></details>`}${failed}
-      <p class="bar-row"><button class="bad" disabled=${!seen?.records}>Erase ${seen ? plural(seen.records, "call") : "them"} for good</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
+      <details><summary>What remains</summary><ul>${seen.remains.map((r) => html`<li>${r}</li>`)}</ul></details>`}<//>`;
 }
 
 function Holds() {

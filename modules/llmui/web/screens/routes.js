@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "../html.js";
 import { timeFilter, useView } from "../state.js";
 import { lines, post, useAnswer } from "../api.js";
 import { Answer, Bar, Table } from "../parts/basics.js";
-import { count, dollars, duration, percent } from "../format.js";
+import { count, dollars, percent } from "../format.js";
 
 const strategies = { order: "The models are tried in this order", weight: "The calls are divided by weight", least_busy: "The least busy goes first", fastest: "The fastest goes first", cheapest: "The cheapest goes first" };
 const states = { well: ["good", "well"], limited: ["bad", "at its limit"], open: ["bad", "fails"] };
