@@ -15,12 +15,14 @@ const (
 	InputTokens     Dialect = "input_tokens"     // OpenAI's count of the tokens of a Responses request
 	Realtime        Dialect = "realtime"         // OpenAI Realtime
 	Live            Dialect = "live"             // Gemini's and Vertex's Live
+	LiveSessions    Dialect = "live_sessions"    // OpenAI Live
 	Completions     Dialect = "completions"      // OpenAI Completions (legacy)
 	Embeddings      Dialect = "embeddings"       // OpenAI Embeddings
 	Images          Dialect = "images"           // OpenAI Images
 	Transcription   Dialect = "transcription"    // OpenAI Audio, speech to text
 	Speech          Dialect = "speech"           // OpenAI Audio, text to speech
 	Moderations     Dialect = "moderations"      // OpenAI Moderations
+	Decisions       Dialect = "decisions"        // OpenAI Decisions and those who speak it
 	Runs            Dialect = "runs"             // agents at the provider: OpenAI Assistants and Agents, Anthropic Managed Agents
 	Batches         Dialect = "batches"          // the making of a batch of calls, by OpenAI, Anthropic and Gemini
 	Messages        Dialect = "messages"         // Anthropic Messages

@@ -464,7 +464,7 @@ func TestHostedAgentsAreRefusedWhereABudgetCounts(t *testing.T) {
 				upstream: strings.TrimPrefix(p.URL, "http://"), config: object{"provider": provider}, flush: true,
 				app: object{"budgets": []object{{"name": "all", "limit": "100", "window": "total"}}},
 			})
-			for path, field := range map[string]string{sessions: "agent", sessions + "/": "agent", sessions + "/s_1/events": "", sessions + "/s_1": "", "/v1/agents": ""} {
+			for path, field := range map[string]string{sessions: "agent", sessions + "/": "agent", sessions + "/s_1/events": "", sessions + "/s_1": "", "/v1/agents": "", "/v1/live/sessions": "", "/v1/decisions": ""} {
 				resp, answer := s.do("POST", path, `{"model":"gpt-4o","agent":{"model":"gpt-4o"},"budget":{"max_list_cost":{"amount":"1","currency":"USD"}},"events":[]}`)
 				if resp.StatusCode != http.StatusBadRequest || !strings.Contains(answer, "model_not_priced") || field != "" && !strings.Contains(answer, "The agent runs at the provider") || p.calls.Load() != 0 {
 					t.Errorf("%s: %d %s", path, resp.StatusCode, answer)

@@ -583,3 +583,78 @@ func TestTunnelOverExtendedConnect(t *testing.T) {
 		t.Errorf("%+v, %+v", responses, tunnel.Record)
 	}
 }
+
+// A session of OpenAI's Live costs its length, also if it breaks off, and what it delegates has records of
+// its own. An error of a command does not end it. Its events have what the user says: who omits requests
+// omits them.
+func TestALiveSession(t *testing.T) {
+	const session = `"session":{"id":"sess_1","model":"gpt-live-1","status":"active","expires_at":1}`
+	for _, c := range []struct {
+		name, header string
+		closed       bool
+		end          storage.EndState
+	}{
+		{"closed", "", true, storage.Complete},
+		{"broken off", "", false, storage.UpstreamAborted},
+		{"its request omitted", "Service-Omit-Request", true, storage.Complete},
+		{"its response omitted", "Service-Omit-Response", true, storage.Complete},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var header []string
+			if c.header != "" {
+				header = []string{c.header, "yes"}
+			}
+			k := dial(t, options{config: object{"provider": "openai"}}, "/v1/live/sessions", "", header...)
+			k.ask(`{"type":"session.start","session":{"model":"gpt-live-1","instructions":"canary-question"}}`)
+			k.answer(`{"type":"session.started","event_id":"e1",` + session + `}`)
+			k.ask(`{"type":"session.input_audio.append","audio":"canary-audio"}`)
+			k.answer(`{"type":"session.input_transcript.delta","delta":"canary-question","start_ms":0,"end_ms":1}`,
+				`{"type":"session.output_audio.delta","delta":"canary-audio"}`,
+				`{"type":"session.usage.updated","event_id":"e2","usage":{"seconds":60}}`,
+				`{"type":"error","error":{"type":"invalid_request_error","code":"unknown_event","message":"no such command"}}`,
+				`{"type":"session.delegation.created","delegation":{"id":"d","target":"responses","type":"delegation","response_id":"resp_1"}}`,
+				`{"type":"response.event","delegation_id":"d","event":{"type":"response.created","response":{"id":"resp_1","model":"gpt-5-mini","status":"in_progress","usage":null}}}`,
+				`{"type":"response.event","delegation_id":"d","event":{"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":"canary-answer"}}`,
+				`{"type":"response.event","delegation_id":"d","event":{"type":"response.completed","response":{"id":"resp_1","model":"gpt-5-mini","status":"completed","usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}}}`,
+				`{"type":"decision.event","event":{"type":"decision.completed","decision":{"model":"gpt-6-luna","answers":[{"type":"predicate","probability":0.9}],"usage":{"input_tokens":2000,"output_tokens":10,"total_tokens":2010}}}}`,
+				`{"type":"session.usage.updated","event_id":"e3","usage":{"seconds":90.5}}`)
+			if c.closed {
+				k.answer(`{"type":"session.closed","event_id":"e4","reason":"close_requested",` + session + `,"usage":{"seconds":120}}`)
+			}
+			k.upstream.Close()
+			io.Copy(io.Discard, k.client)
+			k.client.Close()
+			records, _ := k.records()
+			if len(records) != 3 {
+				t.Fatalf("%d records", len(records))
+			}
+			for _, e := range records {
+				text := string(e.Request.Data) + string(e.Response.Data)
+				if strings.Contains(text, "canary-audio") || c.header == "Service-Omit-Request" && strings.Contains(text, "canary-question") ||
+					c.header == "Service-Omit-Response" && len(e.Response.Data) > 0 {
+					t.Errorf("kept %s", text)
+				}
+			}
+			slices.SortFunc(records, func(a, b entry) int { return strings.Compare(a.Model, b.Model) })
+			for i, want := range []struct {
+				dialect  plugins.Dialect
+				id       string
+				usage    plugins.Usage
+				cost     plugins.Nanodollars
+				endState storage.EndState
+			}{
+				{plugins.Responses, "resp_1", plugins.Usage{Input: plugins.Known(1000), Output: plugins.Known(100)}, 1000*250 + 100*2000, storage.Complete},
+				{plugins.Decisions, "", plugins.Usage{Input: plugins.Known(2000), Output: plugins.Known(10)}, 2000*100 + 10*500, storage.Complete},
+				{plugins.LiveSessions, "sess_1", plugins.Usage{AudioDuration: plugins.KnownDuration(90500 * time.Millisecond)}, 75_416_667, c.end},
+			} {
+				if want.dialect == plugins.LiveSessions && c.closed {
+					want.usage.AudioDuration, want.cost = plugins.KnownDuration(2*time.Minute), 100_000_000
+				}
+				failed := want.endState != storage.Complete
+				if e := records[i]; e.Dialect != want.dialect || e.ResponseID != want.id || e.Usage != want.usage || e.Cost != plugins.KnownCost(want.cost) || e.EndState != want.endState || (e.ErrorType != "") != failed {
+					t.Errorf("record %d: %+v", i, e.Record)
+				}
+			}
+		})
+	}
+}

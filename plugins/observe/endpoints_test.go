@@ -202,6 +202,21 @@ func TestEndpoints(t *testing.T) {
 		`{"id":"s","usage":{"list_cost":{"amount":"0","currency":"USD"},"input_tokens":1,"output_tokens":1}}`,
 		plugins.ResponseInfo{Dialect: plugins.Runs, ResponseID: "s", Usage: usage{Input: known(1), Output: known(1)}},
 	}, {
+		"decisions", "openai", "/v1/decisions", typed(jsonType),
+		`{"answers":[{"name":"spam","type":"predicate","probability":0.98}],"model":"gpt-6-luna","usage":{"input_tokens":40,"input_tokens_details":{"cache_write_tokens":1,"cached_tokens":30},"output_tokens":4,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":44}}`,
+		plugins.ResponseInfo{Dialect: plugins.Decisions, Model: "gpt-6-luna", Content: true,
+			Usage: usage{Input: known(40), CacheRead: known(30), CacheWrite: known(1), Output: known(4), Reasoning: known(2)}},
+	}, {
+		"openrouter's decisions", "openrouter", "/api/alpha/decisions", typed(jsonType),
+		`{"id":"d","answers":{"spam":{"type":"noul","noul":0.98}},"model":"typesafe/jev-1.13","usage":{"input_tokens":40,"output_tokens":4,"cost":0.002}}`,
+		plugins.ResponseInfo{Dialect: plugins.Decisions, ResponseID: "d", Model: "typesafe/jev-1.13", Content: true, Usage: usage{Input: known(40), Output: known(4), ReportedCost: cost(2_000_000)}},
+	}, {
+		"decisions that are refused", "openai", "/v1/decisions", typed(jsonType), `{"error":{"type":"invalid_request_error","code":"too_many_questions","message":"no"}}`,
+		plugins.ResponseInfo{Dialect: plugins.Decisions, ErrorType: "invalid_request_error", ErrorMessage: "no"},
+	}, {
+		"a live session over WebRTC", "openai", "/v1/live/sessions", typed(jsonType), `{"session":{"id":"sess_1"},"transport":{"type":"webrtc","sdp":"v=0"}}`,
+		plugins.ResponseInfo{Dialect: plugins.LiveSessions, ResponseID: "sess_1"},
+	}, {
 		"gemini's interaction", "gemini", "/v1beta/interactions", typed(jsonType),
 		`{"id":"i","object":"interaction","model":"gemini-x","status":"completed","outputs":[{"type":"text","text":"hi"}],"usage":{"total_input_tokens":7,"input_tokens_by_modality":[{"modality":"audio","tokens":3}],"total_cached_tokens":2,"total_output_tokens":20,"total_tool_use_tokens":0,"total_thought_tokens":22,"total_tokens":49}}`,
 		plugins.ResponseInfo{Dialect: plugins.Interactions, ResponseID: "i", Model: "gemini-x", Finish: "completed", Content: true,

@@ -27,7 +27,8 @@ type TwoWay struct {
 	// without a type they are gjson paths.
 	Media []string
 	// Speaks are gjson paths of the events by which the model begins a response, or goes on
-	// with it. Default: events name their response.
+	// with it. All that follows until its end belongs to it, errors too. Default: events name
+	// their response.
 	Speaks []string
 	// Ends is the gjson path of the event that ends a response, "" if its type does.
 	Ends string
@@ -36,6 +37,16 @@ type TwoWay struct {
 	// the "item_id" that an event of the type Heard had.
 	Transcriber []string
 	Heard       string
+	// Delegated are the types of events that carry an event or answer of another call, which the
+	// provider makes for the conversation and bills by itself.
+	Delegated map[string]Delegated
+}
+
+// Delegated is where an event carries that of another call, as a gjson path, and the dialect of that
+// call.
+type Delegated struct {
+	Path    string
+	Dialect plugins.Dialect
 }
 
 // TwoWayOf returns how dialect d has responses in a two-way stream, nil if it has

@@ -83,7 +83,7 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 		return
 	}
 
-	r, refused := rs.newResponse(time.Now())
+	r, refused := rs.newResponse(rs.x.Record.Dialect, time.Now())
 	r.eventID = gjson.GetBytes(message, "event_id").Str
 	r.exchange.Account = rs.x.Account
 	rs.mu.Lock()
@@ -132,12 +132,16 @@ func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
 	m.Write(message)
 }
 
-func (rs *responses) newResponse(started time.Time) (r *response, refused *plugins.Error) {
+func (rs *responses) newResponse(d plugins.Dialect, started time.Time) (r *response, refused *plugins.Error) {
 	x := rs.x
-	r = &response{exchange: x.Part(started), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
+	r = &response{exchange: x.Part(started), observer: observe.NewEvents(d, x.Record.Provider)}
+	r.exchange.Record.Dialect = d
 	r.exchange.Answer = r.observer
 	r.exchange.Record.Stream = true
 	r.exchange.RequestOf(x)
+	if x.Record.RequestOmitted && len(rs.twoWay.Speaks) > 0 { // its events have what the user says
+		r.exchange.Kept.Omit(&r.exchange.Record, false, true)
+	}
 	if !r.exchange.Record.ResponseOmitted {
 		r.answer.Keep(rs.options.MaxBody, 0)
 	}
@@ -161,6 +165,9 @@ func (rs *responses) takeRequest(r *response) {
 // written before the client can see the message.
 func (rs *responses) fromServer(message []byte, cut bool) {
 	kind, id := observe.Envelope(message)
+	if of, ok := rs.twoWay.Delegated[kind]; ok {
+		rs.readDelegated(of, message)
+	}
 	if id != "" && id == rs.lastEnded { // an event after the end of its response
 		return
 	}
@@ -172,14 +179,17 @@ func (rs *responses) fromServer(message []byte, cut bool) {
 		return
 	}
 	r.exchange.Record.Status = plugins.Known(http.StatusOK)
-	r.observer.Write(message)
-	r.exchange.MarkFirstToken()
 	r.answer.bytes += int64(len(message))
 	r.answer.cut = r.answer.cut || cut
 	if !rs.twoWay.IsMedia(kind, message) {
 		r.keepAnswer(message)
 	}
 	failed := kind == "error"
+	if failed && len(rs.twoWay.Speaks) > 0 { // of a command of the client: the response goes on
+		return
+	}
+	r.observer.Write(message)
+	r.exchange.MarkFirstToken()
 	if status := gjson.GetBytes(message, "status").Int(); failed && 400 <= status && status <= 599 {
 		r.exchange.Record.Status = plugins.Known(status)
 	}
@@ -244,7 +254,7 @@ func (rs *responses) find(kind, id string, message []byte) *response {
 // beginUnrequested begins a response that the client did not request by an event: the server
 // answers the input so far.
 func (rs *responses) beginUnrequested(id string) *response {
-	r, _ := rs.newResponse(time.Now())
+	r, _ := rs.newResponse(rs.x.Record.Dialect, time.Now())
 	rs.mu.Lock()
 	rs.takeRequest(r)
 	rs.mu.Unlock()
@@ -300,16 +310,40 @@ func (rs *responses) readSessionEvent(kind string, message []byte) {
 		started = time.Now()
 	}
 	delete(rs.committedAt, item)
-	r, _ := rs.newResponse(started) // no refusal: the provider has already done the work
-	r.exchange.Record.Stream = false
-	r.exchange.Kept.Inputs(&r.exchange.Record, nil)
-	r.exchange.Record.RequestModel, r.exchange.TargetModel, r.exchange.Record.Status = rs.transcriber, rs.transcriber, plugins.Known(http.StatusOK)
-	r.observer.Write(message)
+	r := rs.newPart(rs.x.Record.Dialect, started, rs.transcriber, message)
 	if !r.exchange.Record.RequestOmitted { // the transcript is the user's speech
 		r.keepAnswer(message)
 	}
-	r.answer.bytes = int64(len(message))
 	rs.finish(r, storage.Complete)
+}
+
+// readDelegated reads an event of a call that the provider makes for the session. The last event of
+// the call, or its answer, has the usage: it gets a record of its own.
+func (rs *responses) readDelegated(of observe.Delegated, message []byte) {
+	event := []byte(gjson.GetBytes(message, of.Path).Raw)
+	observer := observe.NewEvents(of.Dialect, rs.x.Record.Provider)
+	observer.Write(event)
+	info := *observer.Info()
+	if info.Usage == (plugins.Usage{}) {
+		return
+	}
+	r := rs.newPart(of.Dialect, time.Now(), info.Model, event)
+	if !r.exchange.Record.ResponseOmitted {
+		r.keepAnswer(event)
+	}
+	rs.finish(r, storage.Complete)
+}
+
+// newPart returns the response that an event reports which has all of its usage, of a model that the
+// session names.
+func (rs *responses) newPart(d plugins.Dialect, started time.Time, model string, event []byte) *response {
+	r, _ := rs.newResponse(d, started) // no refusal: the provider has already done the work
+	r.exchange.Record.Stream = false
+	r.exchange.Kept.Inputs(&r.exchange.Record, nil)
+	r.exchange.Record.RequestModel, r.exchange.TargetModel, r.exchange.Record.Status = model, model, plugins.Known(http.StatusOK)
+	r.observer.Write(event)
+	r.answer.bytes = int64(len(event))
+	return r
 }
 
 // abort ends all responses that have not ended, after the WebSocket has.
