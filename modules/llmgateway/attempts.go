@@ -42,7 +42,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			if places[i].State == routing.Warm {
 				a.x.Equals = routing.Equals(places[i:])
 			}
-			outcome, failure = a.sendCounted(c.h.policy.FirstByte(c.streams(), final))
+			outcome, failure = a.sendCounted(c.h.policy.FirstByte(c.input.streams(), final))
 			a.observe(outcome, failure)
 			if outcome != routing.Answered && c.ctx.Err() == nil && a.isFirst() {
 				c.repetition.lead.Withhold()

@@ -34,7 +34,7 @@ func (c *call) readBackground() error {
 	if !c.keeps() {
 		return plugins.Invalid("background", "A response in the background must be kept: send no 'store: false', omit no content, and stay below the gateway's max_body.")
 	}
-	c.continuation.state.Background, c.streamsBackground = true, c.streams()
+	c.continuation.state.Background, c.streamsBackground = true, c.input.streams()
 	body, err := sjson.SetBytes(c.input.body, "stream", true)
 	if err == nil {
 		body, err = sjson.DeleteBytes(body, "background")

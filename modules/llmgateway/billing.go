@@ -49,16 +49,11 @@ func (c *call) bounded(t routing.Target) bool {
 	return !c.shadows && c.h.site.App.Money().Bounds(c.spending(t))
 }
 
-// demanded is what is read of the request to bound its cost.
-func (c *call) demanded() bound.Request {
-	return bound.Request{Dialect: c.dialect, Fields: fields{&c.input}, Form: c.input.form != nil}
-}
-
 // bound is what the attempt can use.
 func (a *attempt) bound() *bound.Call {
 	c, app := a.call, a.call.h.site.App
 	of := &bound.Call{
-		Request: c.demanded(), Model: a.target.Listed, Catalog: app.Catalog(), Provider: a.target.Account.Provider,
+		Request: c.input.boundRequest(), Model: a.target.Listed, Catalog: app.Catalog(), Provider: a.target.Account.Provider,
 		Conditions: a.conditions(""), Free: c.dialect.CountsTokens(), Bytes: int64(len(c.input.sent)),
 		Read: func() *bound.Demand {
 			return bound.OfTurn(app.Counts(), c.dialect, c.input.object(c.input.sent), a.x.Record.Org, a.target.Name)
@@ -95,7 +90,7 @@ func (a *attempt) unpricedTier() bool {
 // settle counts an answer whose cost or usage the provider has not stated. abandoned says that nobody
 // waits for the provider, which works on.
 func (a *attempt) settle(end storage.EndState, abandoned bool) {
-	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.input.object(a.call.input.sent)}
+	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.input.streams(), Served: a.client.begun || a.within, Request: a.call.input.object(a.call.input.sent)}
 	if a.within {
 		info := a.x.Info()
 		s.Unbegun = info.ResponseID == "" && info.Usage == (plugins.Usage{})

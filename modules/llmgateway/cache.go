@@ -42,7 +42,7 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	switch r := &c.exchange.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
 		refusal = "content is omitted"
-	case c.input.form != nil || c.compaction != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.continuation.state.PreviousResponseID != "" || c.continuation.state.ConversationID != "":
+	case c.input.form != nil || c.input.compaction != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.continuation.state.PreviousResponseID != "" || c.continuation.state.ConversationID != "":
 		refusal = "the request names what is kept"
 	default:
 		refusal = q.Refusal()
@@ -91,7 +91,7 @@ func (c *call) cacheRequest(t routing.Target) *cache.Request {
 // that costs nothing. It returns nil if they refuse that: another target may be paid for.
 func (c *call) repeat(hit *cache.Hit, t routing.Target) *recording.LocalReply {
 	s := c.spending(t)
-	s.Call = &bound.Call{Request: c.demanded(), Model: t.Listed, Provider: t.Account.Provider, Free: true}
+	s.Call = &bound.Call{Request: c.input.boundRequest(), Model: t.Listed, Provider: t.Account.Provider, Free: true}
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err != nil {
 		return nil

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
@@ -37,11 +36,8 @@ type call struct {
 	route        *served // the endpoint
 
 	exchange *recording.Exchange
-	api      inbound.API // of the client's dialect, zero if nothing is translated
-	// compaction is what the call asks to compact, nil if it asks for anything else.
-	compaction *compaction
-	stored     bound.State     // what the request refers to at a provider
-	mcp        *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
+	stored   bound.State     // what the request refers to at a provider
+	mcp      *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
 
 	shadows bool // the call is made beside the caller's, who does not see it
 
@@ -53,11 +49,9 @@ type call struct {
 }
 
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) error {
-	c := newCall(h, w, r, at)
-	c.dialect = at.dialect
-	c.api, _ = inbound.Of(c.dialect)
+	c := newCall(h, w, r, at.served, at.dialect)
 	if c.dialect == plugins.Compaction {
-		c.compaction = new(compaction)
+		c.input.compaction = new(compaction)
 	}
 	c.continuation.state.PreviousResponseID = socket.Continued(r.Context())
 	return c.serve(c.explain, func() (detached bool) {
@@ -77,8 +71,10 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	})
 }
 
-func newCall(h *Handler, w http.ResponseWriter, r *http.Request, at *match) *call {
-	return &call{request: request{h: h, w: w, r: r}, route: at.served, exchange: new(recording.Exchange)}
+func newCall(h *Handler, w http.ResponseWriter, r *http.Request, route *served, d plugins.Dialect) *call {
+	c := &call{request: request{h: h, w: w, r: r, dialect: d}, input: input{dialect: d}, route: route, exchange: new(recording.Exchange)}
+	c.input.api, _ = inbound.Of(d)
+	return c
 }
 
 // serve admits the call, begins its record, and makes it: of a model, or about a file or batch. A dry
@@ -160,12 +156,12 @@ func (c *call) readRequest() ([]routing.Target, error) {
 		}
 		switch {
 		case c.dialect == plugins.Compaction:
-			c.compaction.userMessages = latestUserMessages(c.input.sent)
+			c.input.compaction.userMessages = latestUserMessages(c.input.sent)
 		case c.dialect == plugins.Responses && history.EndsWithTrigger(c.input.sent):
 			if c.continuation.state.ConversationID != "" {
 				return nil, plugins.Unsupported("conversation", "A conversation is not compacted: begin another one with the compaction.")
 			}
-			c.compaction = new(compaction)
+			c.input.compaction = new(compaction)
 		}
 		if c.input.sent, err = c.h.openCompactions(r.Org, c.input.sent); err != nil {
 			return nil, c.input.names.Error(err)
@@ -285,41 +281,17 @@ func (c *call) readObject() error {
 
 // parsed returns the request as it is translated, and parses it once.
 func (c *call) parsed() (*translate.Request, error) {
-	if c.input.neutral == nil && c.input.parseErr == nil {
-		c.input.neutral, c.input.parseErr = c.parse()
+	in := &c.input
+	if in.neutral != nil || in.parseErr != nil {
+		return in.neutral, in.parseErr
 	}
-	return c.input.neutral, c.input.parseErr
-}
-
-// parse reads the request to translate it.
-func (c *call) parse() (*translate.Request, error) {
 	if !c.dialect.OfResponses() { // the size of a request of Responses is checked before
-		if err := c.checkSize(c.input.sent, "messages"); err != nil {
-			return nil, err
-		}
+		in.parseErr = c.checkSize(in.sent, "messages")
 	}
-	parse := c.api.Parse
-	switch {
-	case c.compaction != nil:
-		parse = parseCompaction
-	case c.dialect == plugins.InputTokens:
-		parse = translate.ParseRequest
-	case c.dialect == plugins.CountTokens:
-		parse = inbound.ParseCount
+	if in.parseErr == nil {
+		in.neutral, in.parseErr = in.parse()
 	}
-	parsed, err := parse(c.input.sent)
-	if err != nil {
-		return nil, c.input.names.Error(err)
-	}
-	if c.input.names != nil {
-		parsed.Names = c.input.names
-	}
-	return parsed, nil
-}
-
-// streams reports whether a stream was asked for.
-func (c *call) streams() bool {
-	return c.dialect == plugins.Realtime || c.input.field("stream").Type == gjson.True
+	return in.neutral, in.parseErr
 }
 
 // malformed returns the error for a body that names no model.

@@ -22,7 +22,7 @@ func (c *call) choose(targets []routing.Target) ([]routing.Place, error) {
 // ask is what the choice of a target depends on, which other nodes are asked for too where there is a
 // choice.
 func (c *call) ask(isChoice bool) *routing.Ask {
-	ask := &routing.Ask{Record: &c.exchange.Record, Stream: c.streams(), Tokens: c.input.tokens(bound.Likely)}
+	ask := &routing.Ask{Record: &c.exchange.Record, Stream: c.input.streams(), Tokens: c.input.tokens(bound.Likely)}
 	ask.Images = c.input.reader.Request().Media
 	if outline := c.input.reader.Outline(); outline != nil {
 		ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked

@@ -111,7 +111,7 @@ func (s *summary) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) 
 	b := plugins.AppendString([]byte(`{"id":`), history.ResponseID(a.x.Record.ID))
 	b = strconv.AppendInt(append(b, `,"object":"response.compaction","created_at":`...), reader.Created(), 10)
 	b = append(b, `,"output":[`...)
-	for _, message := range history.Completed(c.compaction.userMessages, record) {
+	for _, message := range history.Completed(c.input.compaction.userMessages, record) {
 		b = append(append(b, message...), ',')
 	}
 	b = append(reader.AppendUsage(append(append(b, item...), `],"usage":`...)), '}')

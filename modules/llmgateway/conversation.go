@@ -60,7 +60,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	a := s.a
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
-	options := translate.Options{Seal: s.seal, Encoder: a.call.api.Encoder(s.request), Cut: int(a.cutBytes())}
+	options := translate.Options{Seal: s.seal, Encoder: a.call.input.api.Encoder(s.request), Cut: int(a.cutBytes())}
 	if provider := a.target.Account.Provider; plugins.IsVendor(provider) { // who states a cost is believed in every lane
 		options.Provider = provider
 	}

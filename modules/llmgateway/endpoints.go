@@ -1,7 +1,6 @@
 package llmgateway
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 
@@ -59,14 +58,14 @@ func (e *endpoint) Bound(of *bound.Call) {
 		return
 	}
 	of.Fixed = func() plugins.Usage {
-		usage := c.route.usage(c, bound.UpperBound)
+		usage := c.route.usage(&c.input, bound.UpperBound)
 		if c.dialect == plugins.Transcription {
 			usage.Input.N = min(usage.Input.N, of.Model.InputLimit())
 			usage.InputAudio, usage.Output = usage.Input, usage.Input
 		}
 		return usage
 	}
-	of.Estimated = func() plugins.Usage { return c.route.usage(c, bound.Likely) }
+	of.Estimated = func() plugins.Usage { return c.route.usage(&c.input, bound.Likely) }
 }
 
 // unsupportedEndpoint is the code of an error for an endpoint that the provider does not
@@ -111,66 +110,4 @@ func (a *attempt) writeMedia(p []byte, resp *http.Response) {
 		a.writeHeader(resp.Header)
 	}
 	a.client.write(p)
-}
-
-// Bounds of what calls use.
-const (
-	// realtimeOutput is the most that a response of Realtime says, in tokens
-	// (https://platform.openai.com/docs/models/gpt-realtime).
-	realtimeOutput = 4096
-	// documents is how many documents one unit of a search ranks, and chunkTokens how long
-	// the pieces are that count as documents (https://cohere.com/pricing).
-	documents   = 100
-	chunkTokens = 500
-	// longestAudio is the length, in seconds, of audio in a format whose bytes do not bound it.
-	longestAudio = 24 * 60 * 60
-)
-
-// textOnly is the usage of endpoints that write nothing. A request has several texts, so
-// that the model's limit does not bound it.
-func (c *call) textOnly(by bound.Scale) plugins.Usage {
-	input := c.input.tokens(by)
-	if c.input.form == nil {
-		input += c.pictures() * bound.PictureTokens
-	}
-	return plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(0)}
-}
-
-// images is the usage of images, which are charged by the piece or in tokens.
-func (c *call) images(by bound.Scale) plugins.Usage {
-	n := max(c.input.field("n").Int(), 1)
-	sent := c.pictures() * bound.ImageTokens
-	return plugins.Usage{
-		Input: plugins.Known(c.input.tokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
-		Output: plugins.Known(n * bound.ImageTokens), OutputImage: plugins.Known(n * bound.ImageTokens),
-	}
-}
-
-// audio is the usage of speech to text, which is charged by its length or in tokens.
-func (c *call) audio(by bound.Scale) plugins.Usage {
-	seconds := (int64(len(c.input.body)) + by.SpeechBytes - 1) / by.SpeechBytes
-	if c.input.form == nil || len(c.input.form.files) != 1 || !bound.HasLowestRate(bytes.NewReader(c.input.form.files[0])) {
-		seconds = longestAudio
-	}
-	tokens := plugins.Known(seconds * by.SpeechTokens)
-	return plugins.Usage{
-		Input: tokens, InputAudio: tokens, Output: tokens, AudioDuration: plugins.Duration{N: plugins.Milliseconds(seconds * 1000), Valid: true},
-	}
-}
-
-// speech is the usage of text to speech: a token of text is spoken in less than a second.
-func (c *call) speech(by bound.Scale) plugins.Usage {
-	input := c.input.tokens(by)
-	tokens := plugins.Known(input * by.SpeechTokens)
-	return plugins.Usage{Input: plugins.Known(input), Output: tokens, OutputAudio: tokens}
-}
-
-// rerank is the usage of rankings. A document with the query is counted again for each chunk.
-func (c *call) rerank(by bound.Scale) plugins.Usage {
-	list := c.input.field("documents")
-	n := list.Get("#").Int()
-	chunks := n + (by.Text(int64(len(list.Raw)))+n*by.Text(int64(len(c.input.field("query").Raw))))/chunkTokens
-	usage := c.textOnly(by)
-	usage.SearchUnits = plugins.Known(max((chunks+documents-1)/documents, 1))
-	return usage
 }

@@ -14,7 +14,7 @@ import (
 // dialect has no such limit, or if the request must be sent as it is.
 func (a *attempt) fit(of *bound.Call) bound.Limits {
 	c := a.call
-	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.compaction != nil || c.route.native {
+	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.input.compaction != nil || c.route.native {
 		return bound.Limits{}
 	}
 	// Messages refuses a limit up to the budget of thinking.
@@ -26,7 +26,7 @@ func (a *attempt) fit(of *bound.Call) bound.Limits {
 // charged.
 func (a *attempt) cut(of *bound.Call) bound.Limits {
 	c := a.call
-	if of.Model == nil || !c.streams() || !cut.Possible(c.dialect) || c.compaction != nil || of.Answers() > 1 || of.Hidden || of.Silent() {
+	if of.Model == nil || !c.input.streams() || !cut.Possible(c.dialect) || c.input.compaction != nil || of.Answers() > 1 || of.Hidden || of.Silent() {
 		return bound.Limits{}
 	}
 	return of.Lowerable(bound.LeastOutput)

@@ -1,18 +1,26 @@
 package llmgateway
 
 import (
+	"bytes"
+	"strings"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// input is the request of a call.
+// input is the request of a call: what the client sent, and what is sent in its place.
 type input struct {
+	dialect    plugins.Dialect // of body
+	api        inbound.API     // of the dialect, zero if nothing is translated
+	compaction *compaction     // what body asks to compact, nil if it asks for anything else
+
 	body   []byte                 // what the client sent, without its Content-Encoding
 	form   *form                  // body, nil unless it is a form
 	last   *plugins.Object        // the version of the request that fields were last asked of: body, sent, or a later one
@@ -79,9 +87,56 @@ func (in *input) tokens(by bound.Scale) int64 {
 func (in *input) tier() string { return in.field("service_tier").Str }
 
 // pictures returns how many pictures the request sends or links.
-func (c *call) pictures() int64 {
-	if c.input.form != nil {
-		return int64(len(c.input.form.files))
+func (in *input) pictures() int64 {
+	if in.form != nil {
+		return int64(len(in.form.files))
 	}
-	return bound.Of(c.dialect, c.input.object(c.input.sent), nil).Pictures
+	return bound.Of(in.dialect, in.object(in.sent), nil).Pictures
+}
+
+// streams reports whether a stream was asked for.
+func (in *input) streams() bool {
+	return in.dialect == plugins.Realtime || in.field("stream").Type == gjson.True
+}
+
+// boundRequest is what is read of the request to bound its cost.
+func (in *input) boundRequest() bound.Request {
+	return bound.Request{Dialect: in.dialect, Fields: fields{in}, Form: in.form != nil}
+}
+
+// earlier returns the field that names what the request continues, and the id in the field. field
+// is "" if there is none.
+func (in *input) earlier() (field, id string) {
+	if bytes.Contains(in.body, []byte(`"previous_response_id"`)) {
+		if id = gjson.Get(plugins.View(in.body), "previous_response_id").Str; id != "" {
+			return "previous_response_id", strings.Clone(id)
+		}
+	}
+	if bytes.Contains(in.body, []byte(`"conversation"`)) {
+		if id = history.ConversationOf(in.body); history.IsConversation(id) {
+			return "conversation", strings.Clone(id)
+		}
+	}
+	return "", ""
+}
+
+// parse reads the request to translate it.
+func (in *input) parse() (*translate.Request, error) {
+	parse := in.api.Parse
+	switch {
+	case in.compaction != nil:
+		parse = parseCompaction
+	case in.dialect == plugins.InputTokens:
+		parse = translate.ParseRequest
+	case in.dialect == plugins.CountTokens:
+		parse = inbound.ParseCount
+	}
+	parsed, err := parse(in.sent)
+	if err != nil {
+		return nil, in.names.Error(err)
+	}
+	if in.names != nil {
+		parsed.Names = in.names
+	}
+	return parsed, nil
 }

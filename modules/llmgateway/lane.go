@@ -32,13 +32,13 @@ func (a *attempt) lanes(yield func(lane) bool) {
 		yield(&webSocket{endpoint{native{a}}})
 	case c.route.native:
 		_ = yield(&translatedEndpoint{endpoint: endpoint{native{a}}}) && yield(&endpoint{native{a}})
-	case c.compaction != nil && !c.speaks(a.target, plugins.Compaction):
+	case c.input.compaction != nil && !c.speaks(a.target, plugins.Compaction):
 		yield(&summary{translation{a: a}})
-	case c.compaction != nil:
+	case c.input.compaction != nil:
 		_ = yield(&native{a}) && yield(&summary{translation{a: a}})
 	case c.dialect.CountsTokens():
 		_ = yield(&native{a}) && yield(&tokenCount{translation{a: a}})
-	case c.api.Parse == nil:
+	case c.input.api.Parse == nil:
 		yield(&native{a})
 	default:
 		_ = yield(&native{a}) && yield(&conversation{translation: translation{a: a}})

@@ -99,7 +99,7 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
 		contentType = jsonType
 	}
-	if stream := a.call.api.Stream; stream != nil && a.call.streams() { // the provider ignores `stream`
+	if stream := a.call.input.api.Stream; stream != nil && a.call.input.streams() { // the provider ignores `stream`
 		a.keepResponse(body, jsonType)
 		a.commit(storage.Complete)
 		a.writeEvents(stream(gjson.ParseBytes(body)), resp.Header)

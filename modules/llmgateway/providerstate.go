@@ -41,7 +41,7 @@ func (c *call) shares(account *providers.Account) bool {
 // call; if the call is bounded, fields beside the documented schema and answers that cannot be
 // charged; and if others use the account, what it keeps for them.
 func (c *call) allow(t routing.Target) error {
-	if err := c.key.CheckModels(c.demanded(), t.Account.Label); err != nil {
+	if err := c.key.CheckModels(c.input.boundRequest(), t.Account.Label); err != nil {
 		return err
 	}
 	if c.bounded(t) {
@@ -50,7 +50,7 @@ func (c *call) allow(t routing.Target) error {
 				return err
 			}
 		}
-		if err := c.demanded().Check(); err != nil {
+		if err := c.input.boundRequest().Check(); err != nil {
 			return err
 		}
 	}

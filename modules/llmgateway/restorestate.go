@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -31,7 +30,7 @@ type continuation struct {
 // gave the id: the provider has the response.
 func (c *call) restoreState(targets []routing.Target) error {
 	references := bytes.Contains(c.input.body, []byte(`"item_reference"`))
-	field, id := c.earlier()
+	field, id := c.input.earlier()
 	if field == "previous_response_id" {
 		if _, ours := history.RecordOf(id); !ours && c.speakResponses(targets) {
 			field = ""
@@ -82,22 +81,6 @@ func (c *call) restoreState(targets []routing.Target) error {
 		c.input.names = namesBehind(field, earlier, len(newItems))
 	}
 	return c.checkSize(c.input.sent, "input")
-}
-
-// earlier returns the field that names what the call continues, and the id in the field. field
-// is "" if there is none.
-func (c *call) earlier() (field, id string) {
-	if bytes.Contains(c.input.body, []byte(`"previous_response_id"`)) {
-		if id = gjson.Get(plugins.View(c.input.body), "previous_response_id").Str; id != "" {
-			return "previous_response_id", strings.Clone(id)
-		}
-	}
-	if bytes.Contains(c.input.body, []byte(`"conversation"`)) {
-		if id = history.ConversationOf(c.input.body); history.IsConversation(id) {
-			return "conversation", strings.Clone(id)
-		}
-	}
-	return "", ""
 }
 
 // earlierItems returns the items before the input of the call, or history.ErrNotFound.

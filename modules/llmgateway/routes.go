@@ -26,7 +26,7 @@ type route struct {
 	native  bool            // the bytes of both sides pass as they are, but for the name of the model
 	model   string          // the model of a request that names none, "" if it must name one
 	// usage returns what a call uses, on a scale. It is nil if calls are conversations.
-	usage  func(*call, bound.Scale) plugins.Usage
+	usage  func(*input, bound.Scale) plugins.Usage
 	answer func(*responsesapi.Call) (any, error) // answers with what is kept, nil if the answer is written
 
 	id, summary string
@@ -74,29 +74,29 @@ func groups() []group {
 				id: "createMessage", docs: "https://docs.claude.com/en/api/messages", summary: "Calls a model in the format of Anthropic's Messages, whoever serves it"},
 			{pattern: "POST /v1/messages/count_tokens", dialect: plugins.CountTokens,
 				id: "countMessageTokens", docs: "https://docs.claude.com/en/api/messages-count-tokens", summary: "Counts the tokens of a request of Messages; it costs nothing"},
-			{pattern: "POST /v1/embeddings", dialect: plugins.Embeddings, native: true, usage: (*call).textOnly,
+			{pattern: "POST /v1/embeddings", dialect: plugins.Embeddings, native: true, usage: (*input).textOnly,
 				id: "createEmbedding", docs: "embeddings/create", summary: "Embeds texts"},
 			{pattern: "POST /v1/completions", dialect: plugins.Completions, native: true, answers: jsonOrEvents,
 				id: "createCompletion", docs: "completions/create", summary: "Calls a model in the format of OpenAI's Completions"},
-			{pattern: "POST /v1/moderations", dialect: plugins.Moderations, native: true, usage: (*call).textOnly, model: defaultModeration,
+			{pattern: "POST /v1/moderations", dialect: plugins.Moderations, native: true, usage: (*input).textOnly, model: defaultModeration,
 				id: "createModeration", docs: "moderations/create", summary: "Classifies contents; without a model it is `" + defaultModeration + "`"},
-			{pattern: "POST /v1/images/generations", dialect: plugins.Images, native: true, usage: (*call).images, answers: jsonOrEvents,
+			{pattern: "POST /v1/images/generations", dialect: plugins.Images, native: true, usage: (*input).images, answers: jsonOrEvents,
 				id: "createImage", docs: "images/create", summary: "Generates images"},
-			{pattern: "POST /v1/images/edits", dialect: plugins.Images, native: true, usage: (*call).images, takes: takesForm | takesJSON, answers: jsonOrEvents,
+			{pattern: "POST /v1/images/edits", dialect: plugins.Images, native: true, usage: (*input).images, takes: takesForm | takesJSON, answers: jsonOrEvents,
 				id: "editImage", docs: "images/createEdit", summary: "Edits images"},
-			{pattern: "POST /v1/images/variations", dialect: plugins.Images, native: true, usage: (*call).images, takes: takesForm,
+			{pattern: "POST /v1/images/variations", dialect: plugins.Images, native: true, usage: (*input).images, takes: takesForm,
 				id: "varyImage", docs: "images/createVariation", summary: "Makes variations of an image"},
-			{pattern: "POST /v1/audio/speech", dialect: plugins.Speech, native: true, usage: (*call).speech, answers: []string{"audio/*", "text/event-stream"},
+			{pattern: "POST /v1/audio/speech", dialect: plugins.Speech, native: true, usage: (*input).speech, answers: []string{"audio/*", "text/event-stream"},
 				id: "createSpeech", docs: "audio/createSpeech", summary: "Speaks a text"},
-			{pattern: "POST /v1/audio/transcriptions", dialect: plugins.Transcription, native: true, usage: (*call).audio, takes: takesForm,
+			{pattern: "POST /v1/audio/transcriptions", dialect: plugins.Transcription, native: true, usage: (*input).audio, takes: takesForm,
 				answers: append(jsonOrEvents, "text/plain"),
 				id:      "createTranscription", docs: "audio/createTranscription", summary: "Transcribes audio"},
-			{pattern: "POST /v1/audio/translations", dialect: plugins.Transcription, native: true, usage: (*call).audio, takes: takesForm,
+			{pattern: "POST /v1/audio/translations", dialect: plugins.Transcription, native: true, usage: (*input).audio, takes: takesForm,
 				answers: []string{jsonType, "text/plain"},
 				id:      "createTranslation", docs: "audio/createTranslation", summary: "Translates audio to English text"},
-			{pattern: "POST /v1/rerank", dialect: plugins.Rerank, native: true, usage: (*call).rerank,
+			{pattern: "POST /v1/rerank", dialect: plugins.Rerank, native: true, usage: (*input).rerank,
 				id: "rerank", docs: "https://docs.cohere.com/reference/rerank", summary: "Ranks documents, in Cohere's format"},
-			{pattern: "POST /v2/rerank", dialect: plugins.Rerank, native: true, usage: (*call).rerank,
+			{pattern: "POST /v2/rerank", dialect: plugins.Rerank, native: true, usage: (*input).rerank,
 				id: "rerankV2", docs: "https://docs.cohere.com/reference/rerank", summary: "Ranks documents, in Cohere's format"},
 		}},
 		{"models", (*Handler).serveResponses, []route{

@@ -63,7 +63,7 @@ func (c *call) beginShadows(alias *routing.Alias) bool {
 // repeatable reports whether the call can be made twice: it changes nothing at a provider, and
 // refers to nothing that one provider keeps.
 func (c *call) repeatable() bool {
-	if c.api.Parse == nil || c.dialect.CountsTokens() || c.input.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.continuation.state.ConversationID != "" || c.compaction != nil || c.mcp != nil {
+	if c.input.api.Parse == nil || c.dialect.CountsTokens() || c.input.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.continuation.state.ConversationID != "" || c.input.compaction != nil || c.mcp != nil {
 		return false
 	}
 	return !bound.Of(c.dialect, c.input.object(c.input.sent), nil).Hosted
