@@ -24,8 +24,7 @@ import (
 // attempt is one try at one target. It has a record of its own, which becomes the
 // call's record if the attempt answers. An attempt changes nothing in the call.
 type attempt struct {
-	call   *call
-	target routing.Target
+	candidate
 	to     translate.Target // target, as its provider's plugin takes it
 	lane   lane
 	x      *recording.Exchange
@@ -55,10 +54,10 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{call: c, target: t, x: c.exchange.Attempt(n)}
+	a := &attempt{candidate: c.at(t), x: c.exchange.Attempt(n)}
 	a.x.TargetModel, a.x.Record.Provider, a.x.Record.Account = t.Model, t.Account.Provider, t.Account.Label
 	a.x.Account, a.x.Target, a.x.Record.Arm = lineage.Hash(string(t.Account.ID[:])), lineageTarget(t), t.Arm()
-	if err := c.allow(t); err != nil {
+	if err := a.allow(); err != nil {
 		return nil, err
 	}
 	if err := a.takeLane(); err != nil {

@@ -82,7 +82,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		if last != nil {
 			last.x.Supersede(last.end)
 		}
-		c.answerEstimate(places[0].Target)
+		c.at(places[0].Target).answerEstimate()
 		return nil
 	case last == nil:
 		c.refuse(failure)

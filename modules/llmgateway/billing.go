@@ -3,10 +3,8 @@ package llmgateway
 import (
 	"cmp"
 
-	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/translate"
@@ -29,24 +27,13 @@ func (a *attempt) admit() error {
 func (a *attempt) bill(of *bound.Call, fit, cut bound.Limits) error {
 	c := a.call
 	a.x.Record.PassthroughBilling = !c.shadows && c.h.site.App.Money().PaysWithCredits(a.x.Record.Org, a.target.Account) && !c.dialect.CountsTokens()
-	s := c.spending(a.target)
+	s := a.spending()
 	s.Call, s.Within, s.Fit, s.Cut = of, a.within, fit, cut
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err == nil {
 		a.x.Bill = bill
 	}
 	return err
-}
-
-// spending is what the bounds of the call at a target depend on.
-func (c *call) spending(t routing.Target) money.Spending {
-	r := &c.exchange.Record
-	return money.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name, Record: r, Limit: c.limit, Shadow: c.shadows}
-}
-
-// bounded reports whether credits or budgets bound what the call costs at a target.
-func (c *call) bounded(t routing.Target) bool {
-	return !c.shadows && c.h.site.App.Money().Bounds(c.spending(t))
 }
 
 // bound is what the attempt can use.
@@ -80,7 +67,7 @@ func (a *attempt) conditions(tier string) catalog.Conditions {
 // has a price, and the tier has none. The tier is left out of the request.
 func (a *attempt) unpricedTier() bool {
 	tier, m := a.call.input.tier(), a.target.Listed
-	if tier == "" || m == nil || !a.call.bounded(a.target) {
+	if tier == "" || m == nil || !a.bounded() {
 		return false
 	}
 	usage := plugins.Usage{Input: plugins.Known(a.call.input.tokens(bound.Likely)), Output: plugins.Known(0)}

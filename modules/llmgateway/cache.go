@@ -34,10 +34,10 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	c.repetition.places = places
 	first := places[0].Target
 	v, err := c.variant(first.Choice)
-	if err != nil || v.allow(first) != nil {
+	if err != nil || v.at(first).allow() != nil {
 		return nil
 	}
-	q := v.cacheRequest(first)
+	q := v.at(first).cacheRequest()
 	var refusal string
 	switch r := &c.exchange.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
@@ -66,7 +66,7 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 		c.exchange.Record.AnswerCache = storage.CacheMiss
 		return nil
 	}
-	return c.repeat(hit, first)
+	return c.at(first).repeat(hit)
 }
 
 // answer makes the call, and lets equal calls go on that wait for it, whatever becomes of it.
@@ -76,10 +76,11 @@ func (c *call) answer(targets []routing.Target) *routing.Alias {
 }
 
 // cacheRequest is the call as the cache sees it: what a target gets of it.
-func (c *call) cacheRequest(t routing.Target) *cache.Request {
+func (at candidate) cacheRequest() *cache.Request {
+	c, t := at.call, at.target
 	header := make(http.Header)
 	passFields(header, c.r.Header, "Accept-Encoding", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta")
-	t.Account.PassHeaders(c.exchange.Record.Org, c.shares(t.Account), c.r.Header, header)
+	at.passHeaders(header)
 	target := []string{"target", t.Account.Label, string(t.Account.ID[:]), t.Account.BaseURL, t.Model, strconv.FormatBool(c.controls.Strict)}
 	return &cache.Request{
 		Org: c.exchange.Record.Org, Target: target,
@@ -89,9 +90,9 @@ func (c *call) cacheRequest(t routing.Target) *cache.Request {
 
 // repeat returns what a provider has answered before. Budgets and limits count the call as a request
 // that costs nothing. It returns nil if they refuse that: another target may be paid for.
-func (c *call) repeat(hit *cache.Hit, t routing.Target) *recording.LocalReply {
-	s := c.spending(t)
-	s.Call = &bound.Call{Request: c.input.boundRequest(), Model: t.Listed, Provider: t.Account.Provider, Free: true}
+func (at candidate) repeat(hit *cache.Hit) *recording.LocalReply {
+	c, s := at.call, at.spending()
+	s.Call = &bound.Call{Request: c.input.boundRequest(), Model: at.target.Listed, Provider: at.target.Account.Provider, Free: true}
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err != nil {
 		return nil

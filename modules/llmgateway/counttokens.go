@@ -22,19 +22,21 @@ import (
 const mediaTokens = 1600
 
 // answerEstimate answers how many tokens a request has, where its target counts none.
-func (c *call) answerEstimate(t routing.Target) {
+func (at candidate) answerEstimate() {
+	c, t := at.call, at.target
 	text, media := measure(gjson.ParseBytes(c.input.sent), 0)
 	tokens := bound.Likely.Text(int64(text)) + int64(media)*mediaTokens
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, a token for %d bytes of JSON and %d for an image or document, because %s counts none",
 		bound.Likely.TextBytes, mediaTokens, t.Account.Label))
 	x := c.exchange
 	x.Record.Provider, x.Record.Account, x.TargetModel = t.Account.Provider, t.Account.Label, t.Model
-	c.reply(&recording.LocalReply{Status: http.StatusOK, Body: storage.Body{Type: jsonType, Data: c.counted(tokens)}})
+	c.reply(&recording.LocalReply{Status: http.StatusOK, Body: storage.Body{Type: jsonType, Data: countBody(c.dialect, tokens)}})
 }
 
-func (c *call) counted(tokens int64) []byte {
+// countBody is the answer to a request that counts tokens.
+func countBody(d plugins.Dialect, tokens int64) []byte {
 	body := []byte(`{`)
-	if c.dialect == plugins.InputTokens {
+	if d == plugins.InputTokens {
 		body = append(body, `"object":"response.input_tokens",`...)
 	}
 	return append(strconv.AppendInt(append(body, `"input_tokens":`...), tokens, 10), '}')
@@ -69,7 +71,7 @@ func (t *tokenCount) Answer(resp *http.Response) (routing.Outcome, *plugins.Erro
 	if !ok || !plugins.ValidJSON(body) {
 		return a.broken(plugins.Upstream("The provider answered with something that is no count of tokens."))
 	}
-	a.writeObject(a.call.counted(tokens), jsonType, resp.Header)
+	a.writeObject(countBody(a.call.dialect, tokens), jsonType, resp.Header)
 	a.finish(true)
 	return routing.Answered, nil
 }

@@ -1,7 +1,6 @@
 package llmgateway
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
@@ -14,21 +13,6 @@ import (
 // (https://platform.openai.com/docs/api-reference/moderations/create).
 const defaultModeration = "omni-moderation-latest"
 
-// endpoint returns the request to a path of a target, which may lack it.
-func (c *call) endpoint(t routing.Target, path string) (*http.Request, error) {
-	if has, ok := t.Account.API.(translate.Endpoints); ok {
-		to, err := c.to(t)
-		if err != nil {
-			return nil, err
-		}
-		req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, to)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return req, err
-		}
-	}
-	return nil, noEndpoint(t)
-}
-
 // endpoint is the lane of endpoints that are not translated: both sides' bytes pass, but for the
 // name of the model.
 type endpoint struct{ native }
@@ -36,7 +20,7 @@ type endpoint struct{ native }
 // Request implements lane.
 func (e *endpoint) Request() (*http.Request, error) {
 	a, c := e.a, e.a.call
-	req, err := c.endpoint(a.target, c.route.path)
+	req, err := a.endpoint(c.route.path)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,6 @@ func (c *call) explain() error {
 		if !c.key.MayCall(t.Account.Label, t.Model) {
 			return access.NotAllowed(t.Name)
 		}
-		return c.allow(t)
+		return c.at(t).allow()
 	}))
 }

@@ -52,7 +52,7 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	return c.serve(func() error {
 		return apierror.Write(w, c.dialect, plugins.Invalid("Service-Dry-Run", "A file or a batch goes to the provider that has it: there is nothing to tell."))
 	}, func() bool {
-		f := &fileCall{a: &attempt{call: c, x: c.exchange, client: client{w: w}}, call: c, id: at.id}
+		f := &fileCall{a: &attempt{candidate: candidate{call: c}, x: c.exchange, client: client{w: w}}, call: c, id: at.id}
 		f.a.lane = f
 		defer f.calls.Free()
 		if err := f.prepare(); err != nil {
@@ -84,8 +84,7 @@ func (f *fileCall) prepare() (err error) {
 	account := f.file.account
 	r.Provider, r.Account, r.Path, r.TargetURL = account.Provider, account.Label, f.a.req.URL.Path, redact.URL(f.a.req.URL.String())
 	r.InferenceGeo = observe.Geography(r.Provider, f.a.req.URL.Host, r.Path)
-	f.a.target.Deployment = account.Deployment("", nil)
-	s := f.call.spending(f.a.target)
+	s := f.a.spending()
 	s.Model, s.MaxUsage, s.Files = "", f.maxUsage, true
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.Money().PaysWithCredits(r.Org, account)
@@ -157,13 +156,14 @@ func (f *fileCall) Request() (*http.Request, error) {
 		f.file.account = account
 	}
 	account := f.file.account
-	if err := f.allowFiles(account); err != nil {
+	f.a.candidate = f.call.atAccount(account)
+	if err := f.allowFiles(); err != nil {
 		return nil, err
 	}
 	f.calls.Adder = bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: account.Provider}
 	switch {
-	case f.uploads() && f.call.shares(account):
-		if err := f.readUpload(account); err != nil {
+	case f.uploads() && f.a.shares():
+		if err := f.readUpload(); err != nil {
 			return nil, err
 		}
 		f.calls.Write(f.call.input.body)
@@ -180,12 +180,12 @@ func (f *fileCall) Request() (*http.Request, error) {
 	if f.id != "" {
 		path = strings.Replace(path, "{id}", url.PathEscape(f.file.id), 1)
 	}
-	req, err := f.call.endpoint(routing.Target{Deployment: account.Deployment("", nil)}, path)
+	req, err := f.a.endpoint(path)
 	if err != nil {
 		return nil, err
 	}
 	f.passQuery(req, query)
-	f.call.controls.Warnings = append(f.call.controls.Warnings, f.call.passHeaders(req, account)...)
+	f.call.controls.Warnings = append(f.call.controls.Warnings, f.a.passHeaders(req.Header)...)
 	passFields(req.Header, f.call.r.Header, "Content-Type", "Anthropic-Beta", "Anthropic-Version", "Openai-Beta")
 	if f.call.input.body == nil { // else the body was decoded
 		passFields(req.Header, f.call.r.Header, "Content-Encoding")
@@ -196,7 +196,7 @@ func (f *fileCall) Request() (*http.Request, error) {
 
 // readUpload reads a file for an account that others use, and refuses the input of a batch
 // whose calls name what the account keeps for them.
-func (f *fileCall) readUpload(account *providers.Account) error {
+func (f *fileCall) readUpload() error {
 	if err := f.call.request.read(maxRequest); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (f *fileCall) readUpload(account *providers.Account) error {
 			return plugins.Invalid("file", "Line %d of the file is no JSON object.", number)
 		}
 	}
-	return f.call.allowStored(account, true)
+	return f.a.allowStored(true)
 }
 
 // addBatched adds the ids of a call in a batch that name what the provider keeps.
@@ -254,7 +254,7 @@ func (f *fileCall) accountOfFiles(label string) (*providers.Account, error) {
 		if label != "" && account.Label != label {
 			continue
 		}
-		if _, err = f.call.endpoint(routing.Target{Deployment: account.Deployment("", nil)}, f.call.route.path); err == nil || label != "" {
+		if _, err = f.call.atAccount(account).endpoint(f.call.route.path); err == nil || label != "" {
 			return account, err
 		}
 	}
@@ -265,11 +265,11 @@ func (f *fileCall) accountOfFiles(label string) (*providers.Account, error) {
 }
 
 // allowFiles refuses lists of an account that others use.
-func (f *fileCall) allowFiles(account *providers.Account) error {
+func (f *fileCall) allowFiles() error {
 	lists := f.file.id == "" && f.call.r.Method == http.MethodGet
-	if lists && f.call.shares(account) {
+	if lists && f.a.shares() {
 		return plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+
-			"Configure it for the organization with a key of its own.", account.Label).WithCode(unsupportedEndpoint)
+			"Configure it for the organization with a key of its own.", f.file.account.Label).WithCode(unsupportedEndpoint)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/translate"
 )
 
 // lane is how an attempt speaks with its provider.
@@ -32,7 +31,7 @@ func (a *attempt) lanes(yield func(lane) bool) {
 		yield(&webSocket{endpoint{native{a}}})
 	case c.route.native:
 		_ = yield(&translatedEndpoint{endpoint: endpoint{native{a}}}) && yield(&endpoint{native{a}})
-	case c.input.compaction != nil && !c.speaks(a.target, plugins.Compaction):
+	case c.input.compaction != nil && !a.speaks(plugins.Compaction):
 		yield(&summary{translation{a: a}})
 	case c.input.compaction != nil:
 		_ = yield(&native{a}) && yield(&summary{translation{a: a}})
@@ -47,7 +46,7 @@ func (a *attempt) lanes(yield func(lane) bool) {
 
 // takeLane makes the request to the provider in the first lane that the provider has.
 func (a *attempt) takeLane() (err error) {
-	if a.to, err = a.call.to(a.target); err != nil {
+	if a.to, err = a.providerTarget(); err != nil {
 		return err
 	}
 	for a.lane = range a.lanes {
@@ -57,9 +56,4 @@ func (a *attempt) takeLane() (err error) {
 		}
 	}
 	return noEndpoint(a.target)
-}
-
-// to returns a target as its provider's plugin takes it.
-func (c *call) to(t routing.Target) (translate.Target, error) {
-	return t.Account.Target(t.Model, t.Listed, c.key)
 }

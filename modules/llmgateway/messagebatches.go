@@ -61,7 +61,7 @@ func (f *fileCall) readMessageBatch() error {
 	f.call.input.sent, f.names = append(sent, f.call.input.body[end:]...), slices.Collect(maps.Keys(b.models))
 	adder := bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: f.file.account.Provider}
 	f.batch = adder.Inline("", f.call.input.object(f.call.input.sent))
-	return f.call.allowStored(f.file.account, true)
+	return f.call.atAccount(f.file.account).allowStored(true)
 }
 
 // each calls do with the params of each call, where they stand, and their index in the body.
@@ -131,7 +131,7 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 			return plugins.Invalid("model", "%s.model: '%.100s' chooses a model by what each call is, and the calls of a batch go to one account. Name the model that shall answer.", at, model)
 		}
 		targets = slices.DeleteFunc(targets, func(t routing.Target) bool {
-			_, err := b.call.endpoint(t, messageBatchesPath)
+			_, err := b.call.at(t).endpoint(messageBatchesPath)
 			return err != nil
 		})
 		if len(targets) == 0 {

@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/plugins"
@@ -57,7 +56,7 @@ func (n *native) adaptedWith(warnings []string) error {
 func (n *native) passRequestHeaders(req *http.Request) {
 	a, c := n.a, n.a.call
 	passFields(req.Header, c.r.Header, "Anthropic-Version", "Anthropic-Beta", "Openai-Beta")
-	a.warnings = append(a.warnings, c.passHeaders(req, a.target.Account)...)
+	a.warnings = append(a.warnings, a.passHeaders(req.Header)...)
 }
 
 // passFields gives to the header fields of these names that from has.
@@ -67,11 +66,6 @@ func passFields(to, from http.Header, names ...string) {
 			to[name] = values
 		}
 	}
-}
-
-// passHeaders gives the provider what the client's headers say of the account.
-func (c *call) passHeaders(req *http.Request, account *providers.Account) (warnings []string) {
-	return account.PassHeaders(c.exchange.Record.Org, c.shares(account), c.r.Header, req.Header)
 }
 
 // noPrice is why a service tier is left out of a request.
@@ -125,7 +119,7 @@ func (n *native) adapted(body []byte) ([]byte, error) {
 // money, and the stream does not show them. The client gets the usage only if it has asked.
 func (n *native) askForUsage(body []byte) []byte {
 	a := n.a
-	if !a.call.dialect.OfChat() || !a.call.bounded(a.target) {
+	if !a.call.dialect.OfChat() || !a.bounded() {
 		return body
 	}
 	asking, changed := streamusage.Ask(body, true)

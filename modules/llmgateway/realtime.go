@@ -88,7 +88,7 @@ type webSocket struct{ endpoint }
 // Request implements lane: it is the client's handshake, which the provider answers.
 func (s *webSocket) Request() (*http.Request, error) {
 	a := s.a
-	req, err := a.call.endpoint(a.target, a.call.route.path)
+	req, err := a.endpoint(a.call.route.path)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *webSocket) Request() (*http.Request, error) {
 	req.URL.RawQuery = query.Encode()
 	passFields(req.Header, a.call.r.Header,
 		"Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol")
-	if a.call.shares(a.target.Account) {
+	if a.shares() {
 		for _, prefix := range accountProtocols {
 			takeProtocol(req.Header, prefix)
 		}
@@ -174,7 +174,7 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		open := &realtime{a: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded, Refused: a.call.refused}}
+		open := &realtime{a: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.shares(), Unloaded: a.call.h.unloaded, Refused: a.call.refused}}
 		a.x.RequestOf(a.call.exchange)
 		open.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
@@ -204,7 +204,7 @@ func (c *call) refused(ctx context.Context) *plugins.Error {
 // fromClient ends the WebSocket if the account is shared and the message asks for what the
 // account keeps. A message that cannot be read may ask for it, and ends the WebSocket, too.
 func (s *realtime) fromClient(message []byte, cut bool) {
-	if !s.a.call.shares(s.a.target.Account) {
+	if !s.a.shares() {
 		return
 	}
 	if cut {
@@ -234,7 +234,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 		s.Stop(apierror.Of(err))
 		return nil, apierror.Of(err)
 	}
-	paid := &attempt{call: s.a.call, target: s.a.target, lane: s.a.lane, x: x, within: true}
+	paid := &attempt{candidate: s.a.candidate, lane: s.a.lane, x: x, within: true}
 	err := paid.admit()
 	if err != nil {
 		if !s.spent.CompareAndSwap(false, true) {

@@ -148,23 +148,7 @@ func (a *attempt) extend(response []byte) {
 // speakResponses reports whether all targets are one that speaks Responses itself.
 func (c *call) speakResponses(targets []routing.Target) bool {
 	one := targets[0]
-	return c.speaks(one, c.dialect) && !slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name != one.Name })
-}
-
-// noFields is the least that a request can be.
-var noFields, _ = plugins.ParseObject([]byte("{}"))
-
-// speaks reports whether a target speaks a dialect itself.
-func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
-	native, ok := t.Account.API.(translate.Native)
-	if !ok {
-		return false
-	}
-	to, err := c.to(t)
-	if err == nil {
-		_, err = native.PrepareNative(c.ctx, d, noFields, to)
-	}
-	return !errors.Is(err, errors.ErrUnsupported)
+	return c.at(one).speaks(c.dialect) && !slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name != one.Name })
 }
 
 // namesBehind returns the client's names of the items of an input. Items of an earlier response
@@ -189,7 +173,8 @@ func (c *call) keeps() bool {
 
 // stateNotFound returns the error for a request that names what neither the gateway nor the
 // provider keeps.
-func (c *call) stateNotFound(label string) error {
+func (at candidate) stateNotFound() error {
+	c := at.call
 	field := c.stored.Field
 	if field == "previous_response_id" {
 		return plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(plugins.View(c.input.body), field).Str).
@@ -198,5 +183,5 @@ func (c *call) stateNotFound(label string) error {
 	if field == "conversation" {
 		return history.Error(history.ErrNotFound, "Conversation", history.ConversationOf(c.input.body))
 	}
-	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.Hint)
+	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, at.target.Account.Label, c.stored.Hint)
 }

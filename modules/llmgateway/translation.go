@@ -32,7 +32,7 @@ type prepareFunc func(context.Context, *translate.Request, translate.Target) (*h
 func (t *translation) parsed() (*translate.Request, error) {
 	c := t.a.call
 	if c.stored.Field != "" {
-		return nil, c.stateNotFound(t.a.target.Account.Label)
+		return nil, t.a.stateNotFound()
 	}
 	return c.parsed()
 }
