@@ -31,10 +31,8 @@ type attempt struct {
 	req    *http.Request // to the provider
 	within bool          // the attempt is a part of a call that has a bill of its own
 
-	warnings   []string // for the client, about what is sent
-	client     client
-	repeatable []byte // the answer as the client has it, nil if Weir's cache cannot give it again
-	extended   bool   // the conversation has the answer
+	client   client
+	extended bool // the conversation has the answer
 
 	failure *plugins.Error   // why the attempt failed, nil unless it did
 	end     storage.EndState // how the attempt failed
@@ -210,12 +208,6 @@ func (a *attempt) failAs(end storage.EndState, abandoned bool, e *plugins.Error,
 	return outcome, e
 }
 
-// commit brings the record of an attempt that answers into the journal, with the request.
-func (a *attempt) commit(end storage.EndState) {
-	a.x.RequestOf(a.call.exchange)
-	a.x.Commit(end)
-}
-
 // finish ends an attempt that answered. whole reports that the answer is complete.
 func (a *attempt) finish(whole bool) {
 	end := storage.UpstreamAborted
@@ -225,10 +217,10 @@ func (a *attempt) finish(whole bool) {
 	case a.client.err != nil || a.call.ctx.Err() != nil:
 		end = storage.ClientAborted
 	}
-	a.commit(end)
+	a.x.Commit(end)
 	a.settle(end, false)
 	if a.x.Record.Stream {
-		a.setCostHeaders(http.TrailerPrefix)
+		a.client.setCostHeaders(http.TrailerPrefix)
 	}
 	a.x.End(end)
 	a.saveAnswer()

@@ -98,6 +98,6 @@ func (a *attempt) answerFailure() {
 	if a.call.ctx.Err() != nil { // between two attempts, perhaps
 		a.end = storage.ClientAborted
 	}
-	a.commit(a.end)
+	a.x.Commit(a.end)
 	a.x.End(a.end)
 }

@@ -119,6 +119,6 @@ func (a *attempt) isFirst() bool {
 func (a *attempt) saveAnswer() {
 	c := a.call
 	if c.repetition.lead != nil && a.isFirst() && !a.x.Cut && a.loweredLimit() == 0 && !a.unpricedTier() {
-		c.repetition.lead.Save(&a.x.Record, a.x.Info(), a.repeatable, a.client.usage != nil)
+		c.repetition.lead.Save(&a.x.Record, a.x.Info(), a.client.repeatable, a.client.usage != nil)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -17,8 +18,10 @@ import (
 // jsonType is the media type of JSON.
 const jsonType = "application/json"
 
-// client is what an attempt has sent to the client.
+// client is what an attempt sends to the client.
 type client struct {
+	call  *call
+	x     *recording.Exchange // of the attempt
 	w     http.ResponseWriter
 	begun bool                // it has the header
 	wrote time.Time           // when it was last sent something
@@ -26,7 +29,9 @@ type client struct {
 	usage *streamusage.Filter // takes out the usage that the gateway asked for, nil unless the gateway did
 	copy  copied              // of the answer, for the record
 	// events counts those of a translated stream, in this round of tools.
-	events int64
+	events     int64
+	warnings   []string // about what is sent to the provider
+	repeatable []byte   // the answer as the client has it, nil if Weir's cache cannot give it again
 }
 
 // copied is a copy of an answer that passes.
@@ -79,54 +84,55 @@ func (c *client) keepAlive(ping func()) time.Duration {
 	return pingInterval
 }
 
-func (a *attempt) writeHeader(upstream http.Header) {
-	a.setHeaders(upstream)
-	a.client.w.WriteHeader(http.StatusOK)
+// writeHeader sends the header of an answer.
+func (c *client) writeHeader(upstream http.Header) {
+	c.setHeaders(upstream)
+	c.w.WriteHeader(http.StatusOK)
 }
 
 // setHeaders passes the provider's ids of the request, and sets the header of warnings.
-func (a *attempt) setHeaders(upstream http.Header) {
-	a.client.begun = true
+func (c *client) setHeaders(upstream http.Header) {
+	c.begun = true
 	for _, name := range [...]string{"X-Request-Id", "Request-Id"} {
 		if id := upstream.Get(name); id != "" {
-			a.client.w.Header().Set(name, id)
+			c.w.Header().Set(name, id)
 		}
 	}
-	a.call.warn(a.warnings)
+	c.call.warn(c.warnings)
 }
 
 // writeEvents sends whole events of a stream, and its header before the first.
-func (a *attempt) writeEvents(events []byte, upstream http.Header) {
-	if !a.client.begun {
-		header := a.client.w.Header()
+func (c *client) writeEvents(events []byte, upstream http.Header) {
+	if !c.begun {
+		header := c.w.Header()
 		header.Set("Content-Type", "text/event-stream")
 		header.Set("Cache-Control", "no-cache")
-		a.writeHeader(upstream)
+		c.writeHeader(upstream)
 	}
-	a.client.write(events)
+	c.write(events)
 }
 
 // writeObject answers one JSON object, or text. Its record is committed before.
-func (a *attempt) writeObject(body []byte, contentType string, upstream http.Header) {
-	a.x.Record.ResponseBytes = int64(len(body))
-	a.keepResponse(body, contentType)
-	a.commit(storage.Complete)
-	header := a.client.w.Header()
+func (c *client) writeObject(body []byte, contentType string, upstream http.Header) {
+	c.x.Record.ResponseBytes = int64(len(body))
+	c.keepResponse(body, contentType)
+	c.x.Commit(storage.Complete)
+	header := c.w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	a.setCostHeaders("")
-	a.writeHeader(upstream)
-	_, a.client.err = a.client.w.Write(body)
-	a.repeatable = body
+	c.setCostHeaders("")
+	c.writeHeader(upstream)
+	_, c.err = c.w.Write(body)
+	c.repeatable = body
 }
 
 // setCostHeaders sets headers with the tokens and the cost as far as they are known, if the
 // client asked for them. Behind a stream they are trailers, of that prefix.
-func (a *attempt) setCostHeaders(prefix string) {
-	if !a.call.controls.Cost {
+func (c *client) setCostHeaders(prefix string) {
+	if !c.call.controls.Cost {
 		return
 	}
-	header, r := a.client.w.Header(), &a.x.Record
+	header, r := c.w.Header(), &c.x.Record
 	if r.Cost.Valid {
 		header.Set(prefix+"Service-Cost", string(r.Cost.AppendJSON(nil)))
 	}
@@ -137,8 +143,28 @@ func (a *attempt) setCostHeaders(prefix string) {
 	}
 }
 
-func (a *attempt) keepResponse(body []byte, contentType string) {
-	a.x.Kept.Response(&a.x.Record, storage.Body{Type: contentType, Data: body}, int64(a.call.h.MaxBody), false)
+// writeMedia sends a piece of an answer, and the header before the first piece.
+func (c *client) writeMedia(p []byte, resp *http.Response) {
+	if !c.begun {
+		header := c.w.Header()
+		header["Content-Type"] = resp.Header["Content-Type"]
+		if length := resp.Header["Content-Length"]; length != nil && resp.ContentLength >= 0 {
+			header["Content-Length"] = length
+		}
+		c.setCostHeaders("")
+		c.writeHeader(resp.Header)
+	}
+	c.write(p)
+}
+
+// keepCopy keeps the copy of what has passed for the record.
+func (c *client) keepCopy() {
+	c.x.Kept.Response(&c.x.Record, storage.Body{Type: c.copy.contentType, Data: c.copy.Bytes()}, int64(c.call.h.MaxBody), c.copy.Truncated())
+}
+
+// keepResponse keeps an answer for the record.
+func (c *client) keepResponse(body []byte, contentType string) {
+	c.x.Kept.Response(&c.x.Record, storage.Body{Type: contentType, Data: body}, int64(c.call.h.MaxBody), false)
 }
 
 // buffer holds events on their way to a client.

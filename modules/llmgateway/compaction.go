@@ -115,7 +115,7 @@ func (s *summary) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) 
 		b = append(append(b, message...), ',')
 	}
 	b = append(reader.AppendUsage(append(append(b, item...), `],"usage":`...)), '}')
-	a.writeObject(b, jsonType, resp.Header)
+	a.client.writeObject(b, jsonType, resp.Header)
 	a.finish(true)
 	return routing.Answered, nil
 }
@@ -136,11 +136,11 @@ func (s *summary) answerItem(item []byte, reader *translate.Assembler, upstream 
 	events.Write(rest)
 	a.x.Record.ResponseBytes = int64(events.Len())
 	if a.x.Record.Stream = s.request.Stream; !s.request.Stream {
-		a.writeObject(rest, jsonType, upstream)
+		a.client.writeObject(rest, jsonType, upstream)
 	} else {
-		a.keepResponse(assembler.Response(), jsonType)
-		a.commit(storage.Complete)
-		a.writeEvents(events.Bytes(), upstream)
+		a.client.keepResponse(assembler.Response(), jsonType)
+		a.x.Commit(storage.Complete)
+		a.client.writeEvents(events.Bytes(), upstream)
 	}
 	a.finish(true)
 	return routing.Answered, nil

@@ -104,24 +104,24 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	}
 	if !s.request.Stream {
 		a.extend(rest)
-		a.writeObject(rest, jsonType, resp.Header)
+		a.client.writeObject(rest, jsonType, resp.Header)
 		a.finish(complete)
 		return routing.Answered, nil
 	}
 	out.add(rest)
 	if a.call.repetition.lead != nil { // others get the events
 		a.client.copy.contentType = "text/event-stream"
-		a.keepCopy()
-		a.repeatable = a.client.copy.Bytes()
+		a.client.keepCopy()
+		a.client.repeatable = a.client.copy.Bytes()
 	} else {
-		a.keepResponse(assembler.Response(), jsonType)
+		a.client.keepResponse(assembler.Response(), jsonType)
 	}
 	end := storage.Complete
 	if !complete {
 		end = storage.UpstreamAborted
 	}
 	a.extend(assembler.Response())
-	a.commit(end) // before the client has the terminal event
+	a.x.Commit(end) // before the client has the terminal event
 	out.send()
 	a.finish(complete)
 	return routing.Answered, nil
@@ -182,7 +182,7 @@ func (s *translatedStream) flush() {
 
 func (s *translatedStream) send() {
 	if len(s.events.data) > 0 {
-		s.a.writeEvents(s.events.data, s.upstream)
+		s.a.client.writeEvents(s.events.data, s.upstream)
 		s.events.data = s.events.data[:0]
 	}
 }

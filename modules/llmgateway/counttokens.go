@@ -71,7 +71,7 @@ func (t *tokenCount) Answer(resp *http.Response) (routing.Outcome, *plugins.Erro
 	if !ok || !plugins.ValidJSON(body) {
 		return a.broken(plugins.Upstream("The provider answered with something that is no count of tokens."))
 	}
-	a.writeObject(countBody(a.call.dialect, tokens), jsonType, resp.Header)
+	a.client.writeObject(countBody(a.call.dialect, tokens), jsonType, resp.Header)
 	a.finish(true)
 	return routing.Answered, nil
 }

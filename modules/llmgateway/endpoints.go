@@ -66,32 +66,18 @@ func (a *attempt) passBytes(resp *http.Response, take func(p []byte), ended func
 	last, complete := a.client.passMost(resp.Body, func(p []byte) {
 		take(p)
 		a.x.Record.ResponseBytes += int64(len(p))
-	}, func(p []byte) { a.writeMedia(p, resp) })
+	}, func(p []byte) { a.client.writeMedia(p, resp) })
 	if !a.client.begun && (!complete || len(last) == 0 && a.call.dialect == plugins.Speech) {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}
 	ended(complete)
 	if complete {
-		a.commit(endStates[plugins.Ended])
-		a.writeMedia(last, resp)
+		a.x.Commit(endStates[plugins.Ended])
+		a.client.writeMedia(last, resp)
 	}
 	a.finish(complete)
 	if !complete && a.client.err == nil {
 		panic(http.ErrAbortHandler) // a client must not take what it has for all
 	}
 	return routing.Answered, nil
-}
-
-// writeMedia sends a piece of an answer, and the header before the first piece.
-func (a *attempt) writeMedia(p []byte, resp *http.Response) {
-	if !a.client.begun {
-		header := a.client.w.Header()
-		header["Content-Type"] = resp.Header["Content-Type"]
-		if length := resp.Header["Content-Length"]; length != nil && resp.ContentLength >= 0 {
-			header["Content-Length"] = length
-		}
-		a.setCostHeaders("")
-		a.writeHeader(resp.Header)
-	}
-	a.client.write(p)
 }

@@ -42,7 +42,7 @@ func (e *translatedEndpoint) Request() (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.warnings = append(a.warnings, e.call.Warnings...)
+	a.client.warnings = append(a.client.warnings, e.call.Warnings...)
 	e.passRequestHeaders(req)
 	return req, nil
 }
@@ -90,7 +90,7 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 	if a.call.dialect == plugins.Embeddings {
 		body = packEmbeddings(a.call.input.body, body)
 	}
-	a.writeObject(body, jsonType, resp.Header)
+	a.client.writeObject(body, jsonType, resp.Header)
 	a.finish(true)
 	a.x.Answer = nil
 	observer.Free()
@@ -121,9 +121,9 @@ func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, outco
 	if err != nil {
 		return nil, false, routing.Abort, apierror.Of(err)
 	}
-	warnings := a.warnings
+	warnings := a.client.warnings
 	e.passRequestHeaders(req)
-	a.warnings = warnings // the first request has the same
+	a.client.warnings = warnings // the first request has the same
 	if key := req.Header.Get("Idempotency-Key"); key != "" {
 		req.Header.Set("Idempotency-Key", key+"-"+strconv.Itoa(i)) // equal keys would get equal answers
 	}

@@ -52,7 +52,7 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	return c.serve(func() error {
 		return apierror.Write(w, c.dialect, plugins.Invalid("Service-Dry-Run", "A file or a batch goes to the provider that has it: there is nothing to tell."))
 	}, func() bool {
-		f := &fileCall{a: &attempt{candidate: candidate{call: c}, x: c.exchange, client: client{w: w}}, call: c, id: at.id}
+		f := &fileCall{a: &attempt{candidate: candidate{call: c}, x: c.exchange, client: client{call: c, x: c.exchange, w: w}}, call: c, id: at.id}
 		f.a.lane = f
 		defer f.calls.Free()
 		if err := f.prepare(); err != nil {
@@ -326,7 +326,7 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 	if body, err = f.sealIDs(body); err != nil {
 		return f.a.fail(storage.Failed, apierror.Of(err), routing.Abort)
 	}
-	f.a.writeObject(body, jsonType, resp.Header)
+	f.a.client.writeObject(body, jsonType, resp.Header)
 	f.a.finish(true)
 	return routing.Answered, nil
 }

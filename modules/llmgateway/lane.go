@@ -50,7 +50,7 @@ func (a *attempt) takeLane() (err error) {
 		return err
 	}
 	for a.lane = range a.lanes {
-		a.warnings, a.client = nil, client{w: a.call.w}
+		a.client = client{call: a.call, x: a.x, w: a.call.w}
 		if a.req, err = a.lane.Request(); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}

@@ -52,9 +52,9 @@ func (s *conversation) useTools(out *translatedStream, assembler *translate.Asse
 		if len(outputs) == 0 {
 			return
 		}
-		a.commit(storage.Interrupted) // what a crash leaves is paid
+		a.x.Commit(storage.Interrupted) // what a crash leaves is paid
 		a.settle(storage.Interrupted, false)
-		a.commit(storage.Interrupted)
+		a.x.Commit(storage.Interrupted)
 		s.earlier = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
 		a.x.Release()
 		s.round++

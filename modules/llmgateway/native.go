@@ -48,7 +48,7 @@ func (n *native) adaptedWith(warnings []string) error {
 		field, _, _ := strings.Cut(warnings[0], ":")
 		return plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the model.", field)
 	}
-	n.a.warnings = append(n.a.warnings, warnings...)
+	n.a.client.warnings = append(n.a.client.warnings, warnings...)
 	return nil
 }
 
@@ -56,7 +56,7 @@ func (n *native) adaptedWith(warnings []string) error {
 func (n *native) passRequestHeaders(req *http.Request) {
 	a, c := n.a, n.a.call
 	passFields(req.Header, c.r.Header, "Anthropic-Version", "Anthropic-Beta", "Openai-Beta")
-	a.warnings = append(a.warnings, a.passHeaders(req.Header)...)
+	a.client.warnings = append(a.client.warnings, a.passHeaders(req.Header)...)
 }
 
 // passFields gives to the header fields of these names that from has.
@@ -84,7 +84,7 @@ func (n *native) body() ([]byte, error) {
 	}
 	body = n.withoutUnknownReasoning(body)
 	body, warnings := reasoning.Readable(a.call.dialect, body)
-	a.warnings = append(a.warnings, warnings...)
+	a.client.warnings = append(a.client.warnings, warnings...)
 	if state := &a.call.continuation.state; state.PreviousResponseID != "" || state.ConversationID != "" {
 		body = reasoning.WithoutEmpty(body)
 	}
@@ -99,7 +99,7 @@ func (n *native) body() ([]byte, error) {
 	if a.call.controls.Strict {
 		return nil, plugins.Unsupported("service_tier", "Unsupported parameter: the 'service_tier' has no known price, and neither credits nor a budget can bound it.")
 	}
-	a.warnings = append(a.warnings, "service_tier: "+noPrice)
+	a.client.warnings = append(a.client.warnings, "service_tier: "+noPrice)
 	return sjson.DeleteBytes(body, "service_tier")
 }
 
@@ -138,7 +138,7 @@ func (n *native) askForUsage(body []byte) []byte {
 // limited returns a body in the client's dialect with the limit that the credits cover.
 func (n *native) limited(body []byte) ([]byte, error) {
 	a := n.a
-	a.warnings = append(a.warnings, a.loweredWarning())
+	a.client.warnings = append(a.client.warnings, a.loweredWarning())
 	body, err := sjson.SetBytes(body, a.limitField(), a.loweredLimit())
 	for _, field := range observe.OutputLimits(a.call.dialect) { // vendors differ in which field they obey
 		if err == nil && a.call.input.field(field).Type != gjson.Null {

@@ -100,11 +100,11 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 		contentType = jsonType
 	}
 	if stream := a.call.input.api.Stream; stream != nil && a.call.input.streams() { // the provider ignores `stream`
-		a.keepResponse(body, jsonType)
-		a.commit(storage.Complete)
-		a.writeEvents(stream(gjson.ParseBytes(body)), resp.Header)
+		a.client.keepResponse(body, jsonType)
+		a.x.Commit(storage.Complete)
+		a.client.writeEvents(stream(gjson.ParseBytes(body)), resp.Header)
 	} else {
-		a.writeObject(body, contentType, resp.Header)
+		a.client.writeObject(body, contentType, resp.Header)
 	}
 	a.finish(true)
 	return routing.Answered, nil
@@ -117,7 +117,7 @@ func (n *native) passMedia(resp *http.Response) (routing.Outcome, *plugins.Error
 		a.client.copy.contentType = resp.Header.Get("Content-Type")
 		a.client.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
 	}
-	return a.passBytes(resp, a.client.copy.Write, func(bool) { a.keepCopy() })
+	return a.passBytes(resp, a.client.copy.Write, func(bool) { a.client.keepCopy() })
 }
 
 // passStream passes a stream event by event. It holds the events before the first content:
@@ -165,27 +165,27 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 	complete := outcome == observe.Ended
 	terminated := complete || outcome == observe.Failed && seen.Phase == plugins.Ended // the client has the end, whatever it says
 	if rest := s.pending.data[s.written:]; complete && len(rest) > 0 {                 // the last event may lack its blank line
-		a.keepCopy()
+		a.client.keepCopy()
 		n.ended(nil)
-		a.commit(storage.Complete)
-		a.writeEvents(rest, resp.Header)
+		a.x.Commit(storage.Complete)
+		a.client.writeEvents(rest, resp.Header)
 	}
 	if !complete && a.client.err == nil && a.call.r.Context().Err() == nil {
-		a.keepCopy()
+		a.client.keepCopy()
 		e, end := s.failure()
 		if seen.ErrorType == "" && !a.x.Cut { // the client is told of a failure of which the provider says nothing
 			a.x.Record.ErrorType, a.x.Refusal = e.Type, e
 		}
 		if !terminated {
-			a.commit(storage.UpstreamAborted)
+			a.x.Commit(storage.UpstreamAborted)
 			a.client.write(end)
 		}
 	}
 	if a.client.usage != nil {
 		a.client.usage.Close()
 	}
-	a.keepCopy()
-	a.repeatable = a.client.copy.Bytes()
+	a.client.keepCopy()
+	a.client.repeatable = a.client.copy.Bytes()
 	a.finish(complete)
 	return routing.Answered, nil
 }
@@ -228,10 +228,6 @@ func (n *native) keepFailure(contentType string, body []byte) {
 	x := n.a.x
 	head := bytes.Clone(body[:min(len(body), recording.MaxError)])
 	x.Kept.Response(&x.Record, storage.Body{Type: contentType, Data: head}, recording.MaxError, len(head) < len(body))
-}
-
-func (a *attempt) keepCopy() {
-	a.x.Kept.Response(&a.x.Record, storage.Body{Type: a.client.copy.contentType, Data: a.client.copy.Bytes()}, int64(a.call.h.MaxBody), a.client.copy.Truncated())
 }
 
 // minRead is the room for one read of an answer, in bytes.
@@ -310,11 +306,11 @@ func (s *nativeStream) release() {
 	phase := s.observer.Info().Phase
 	if phase > s.committed && !s.unfinished {
 		s.committed = phase
-		s.a.keepCopy()
+		s.a.client.keepCopy()
 		if phase == plugins.Ended {
 			s.lane.ended(nil)
 		}
-		s.a.commit(endStates[phase])
+		s.a.x.Commit(endStates[phase])
 	}
 	events := pending[s.written:end]
 	if s.a.call.dialect == plugins.Responses && (phase != plugins.Ended || s.unfinished) && bytes.Contains(events, sequenceKey) {
@@ -323,7 +319,7 @@ func (s *nativeStream) release() {
 	if s.failed == nil && s.observer.Info().ErrorType != "" {
 		s.failed = bytes.Clone(s.lane.statement(events))
 	}
-	s.a.writeEvents(events, s.upstream)
+	s.a.client.writeEvents(events, s.upstream)
 	s.written = end
 }
 

@@ -42,7 +42,7 @@ func (n *native) withoutUnknownReasoning(body []byte) []byte {
 	for _, named := range c.stored.IDs {
 		if named.Reasoning && !given(named) {
 			unknown = append(unknown, named.ID)
-			a.warnings = append(a.warnings, named.Param+": reasoning that "+a.target.Account.Label+" did not give you, left out")
+			a.client.warnings = append(a.client.warnings, named.Param+": reasoning that "+a.target.Account.Label+" did not give you, left out")
 		}
 	}
 	if unknown == nil {

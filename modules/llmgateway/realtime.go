@@ -156,7 +156,7 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 			header[name] = values // as RFC 6455 spells it, because there are clients who do not ignore case
 		}
 	}
-	a.setHeaders(resp.Header)
+	a.client.setHeaders(resp.Header)
 	a.client.w.WriteHeader(http.StatusSwitchingProtocols)
 	bill := a.x.Bill
 	bill.NoteCharges(&a.x.Record)
@@ -188,7 +188,7 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 			a.x.Record.ErrorType, a.x.Refusal = passed.Reason.Type, passed.Reason
 		}
 	}
-	a.commit(end)
+	a.x.Commit(end)
 	a.x.End(end)
 	return routing.Answered, nil
 }

@@ -41,7 +41,7 @@ func (t *translation) parsed() (*translate.Request, error) {
 func (t *translation) prepare(parsed *translate.Request, prepare prepareFunc) (req *http.Request, err error) {
 	if err = t.translate(parsed); err == nil {
 		req, err = prepare(t.a.call.ctx, t.request, t.a.to)
-		t.a.warnings = t.request.Names.Warnings(t.request.Warnings)
+		t.a.client.warnings = t.request.Names.Warnings(t.request.Warnings)
 	}
 	return req, parsed.Names.Error(err)
 }

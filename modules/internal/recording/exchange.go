@@ -126,7 +126,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 }
 
 // Attempt begins the nth attempt at the call that x is, from 1. End or Supersede
-// must follow. Its first Commit makes its record the call's.
+// must follow. Its first Commit makes its record the call's, with the request of x.
 func (x *Exchange) Attempt(n int) *Exchange {
 	x.Kept.Omit(&x.Record, false, false) // what x omits, each attempt omits
 	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, link: x.link, clock: clock{started: time.Now()}}
@@ -197,6 +197,9 @@ func (x *Exchange) Commit(end storage.EndState) {
 	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.counted, x.uncounted, *x.Info()}
 	if v == x.committed {
 		return
+	}
+	if x.call != nil { // the answer is the call's, and so is the request
+		x.RequestOf(x.call)
 	}
 	if r.EndState = end; x.silent {
 		r.ErrorType = ""
