@@ -1,12 +1,16 @@
 package llmgateway
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage/shared"
 )
@@ -19,62 +23,75 @@ import (
 // conversation with more counts as a new one at other nodes.
 const maxNewMessages = 16
 
-// warmElsewhere returns the target whose provider's cache has the beginning of the call, by its hash, and
-// how many tokens it has, as other nodes tell. It returns zeros if none has.
-func (c *call) warmElsewhere() (target shared.Key, tokens int64) {
+// affinity is what the nodes tell each other of the session of a call.
+type affinity struct {
+	nodes   shared.Affinity
+	secrets *secret.Secrets
+	owner   secret.Owner
+	session string
+	// fingerprints are those of the request: of its beginning up to each message, and of all.
+	fingerprints func() []observe.Fingerprint
+	life         time.Duration // how long a provider's cache may keep the request
+}
+
+// affinity returns nil if the nodes share nothing, or if the call is no conversation.
+func (c *call) affinity() *affinity {
 	nodes, outline := c.h.affinity(), c.input.reader.Outline()
-	if nodes == nil || outline == nil || !slices.ContainsFunc(outline.Messages, func(m observe.MessageHash) bool { return m.Model }) {
+	if nodes == nil || outline == nil {
+		return nil
+	}
+	secrets, err := c.h.secrets()
+	if err != nil {
+		return nil
+	}
+	return &affinity{
+		nodes: nodes, secrets: secrets, owner: c.memoryOfCaller().owner, session: c.exchange.Record.SessionID, life: lineage.Life(outline),
+		fingerprints: func() []observe.Fingerprint { return observe.Fingerprints(c.dialect, c.input.body) },
+	}
+}
+
+// find returns the target whose provider's cache has the beginning of the call, as key hides it, and how
+// many tokens the cache has, as other nodes tell. It returns zeros if none has. f may be nil.
+func (f *affinity) find(ctx context.Context) (target shared.Key, tokens int64) {
+	if f == nil {
 		return target, 0
 	}
-	earlier := observe.Fingerprints(c.dialect, c.input.body)
+	earlier := f.fingerprints()
 	earlier = earlier[:max(len(earlier)-1, 0)]
 	earlier = earlier[max(len(earlier)-maxNewMessages, 0):]
 	slices.Reverse(earlier)
 	keys := make([]shared.Key, len(earlier))
-	for i, f := range earlier {
-		var err error
-		if keys[i], err = c.affinityKey("affinity", f[:]); err != nil {
-			return target, 0
-		}
+	for i, e := range earlier {
+		keys[i] = f.key("affinity", e[:])
 	}
-	value, _ := nodes.Recall(c.ctx, keys)
+	value, _ := f.nodes.Recall(ctx, keys)
 	if len(value) != len(target)+8 {
 		return target, 0
 	}
 	return shared.Key(value), int64(binary.BigEndian.Uint64(value[len(target):]))
 }
 
-// tellNodes tells other nodes which target has the call in its provider's cache.
-func (c *call) tellNodes(a *attempt) {
-	nodes, outline, input := c.h.affinity(), c.input.reader.Outline(), a.x.Record.Usage.Input
-	if nodes == nil || outline == nil || !input.Valid {
+// tell tells other nodes that a target has the call in its provider's cache, with so many tokens. f may be
+// nil.
+func (f *affinity) tell(t routing.Target, input plugins.Count) {
+	if f == nil || !input.Valid {
 		return
 	}
-	fingerprints := observe.Fingerprints(c.dialect, c.input.body)
+	fingerprints := f.fingerprints()
 	if fingerprints == nil {
 		return
 	}
-	key, err := c.affinityKey("affinity", fingerprints[len(fingerprints)-1][:])
-	if err != nil {
-		return
-	}
-	target, err := c.sharedTarget(a.target)
-	if err == nil {
-		nodes.Remember(key, binary.BigEndian.AppendUint64(target[:], uint64(input.N)), lineage.Life(outline))
-	}
+	target := f.target(t)
+	f.nodes.Remember(f.key("affinity", fingerprints[len(fingerprints)-1][:]), binary.BigEndian.AppendUint64(target[:], uint64(input.N)), f.life)
 }
 
-// sharedTarget is how nodes know a target: two arms of one model are two.
-func (c *call) sharedTarget(t routing.Target) (shared.Key, error) {
+// target is how nodes know a target: two arms of one model are two.
+func (f *affinity) target(t routing.Target) shared.Key {
 	circuit := t.Circuit
-	return c.affinityKey("affinity target", fmt.Appendf(circuit[:], "%s", t.Arm()))
+	return f.key("affinity target", fmt.Appendf(circuit[:], "%s", t.Arm()))
 }
 
-// affinityKey hides a text of the session of the call.
-func (c *call) affinityKey(purpose string, text []byte) (shared.Key, error) {
-	secrets, err := c.h.secrets()
-	if err != nil {
-		return shared.Key{}, err
-	}
-	return secrets.Key(purpose, c.caller(), fmt.Appendf(nil, "%s %s", text, c.exchange.Record.SessionID)), nil
+// key hides a text of the session.
+func (f *affinity) key(purpose string, text []byte) shared.Key {
+	return f.secrets.Key(purpose, f.owner, fmt.Appendf(nil, "%s %s", text, f.session))
 }

@@ -50,7 +50,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit)
 				if len(places) > 1 {
-					c.tellNodes(a)
+					c.affinity().tell(target, a.x.Record.Usage.Input)
 				}
 				return target.Alias
 			}

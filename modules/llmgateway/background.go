@@ -65,7 +65,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	streams := c.streamsBackground
 	events := &backgroundEvents{call: c, run: run}
 	c.ctx, c.r, c.w = ctx, client.WithContext(ctx), &socket.Events{Event: events.add, Refuse: events.refuse}
-	release := c.publish(run)
+	release := c.h.publish(run)
 	go func() {
 		defer release()
 		defer cancel()
@@ -90,13 +90,13 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 
 // publish shares a response in the background with other nodes. It holds the store until
 // release is called, and until the nodes know how the response ended.
-func (c *call) publish(run *background.Run) (release func()) {
+func (h *Handler) publish(run *background.Run) (release func()) {
 	stop, cancel := context.WithCancel(context.Background())
-	_, closeStore, err := c.h.site.Open(cancel)
+	_, closeStore, err := h.site.Open(cancel)
 	if err != nil { // then there is no record either
 		closeStore = func() {}
 	}
-	done := c.h.responses.Publish(stop, run)
+	done := h.responses.Publish(stop, run)
 	return func() {
 		if done != nil {
 			<-done

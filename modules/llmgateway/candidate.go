@@ -130,7 +130,7 @@ func (at candidate) given() func(bound.StateID) bool {
 	for _, named := range c.stored.IDs {
 		ids = append(ids, named.ID)
 	}
-	given := c.remembered(c.payer(), ids)
+	given := c.memoryOfOrg().get(c.ctx, ids)
 	return func(named bound.StateID) bool {
 		return given[named.ID] != "" || named.Answer && c.exchange.Answered(named.ID, at.target.Account.BaseURL)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -27,10 +28,17 @@ func (c *call) ask(isChoice bool) *routing.Ask {
 	if outline := c.input.reader.Outline(); outline != nil {
 		ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
 	}
-	warm := &warmth{call: c}
-	warm.target, warm.tokens = c.warm()
-	if warm.target == 0 && isChoice {
-		warm.elsewhere, warm.tokensElsewhere = c.warmElsewhere()
+	warm := new(warmth)
+	if !c.controls.DryRun {
+		warm.target, warm.tokens = c.exchange.Warm()
+	} else {
+		outline, previous := c.continues()
+		warm.target, warm.tokens = c.h.site.Warm(&c.exchange.Record, outline, previous)
+	}
+	// Only what a model has answered before can be in a cache.
+	if outline := c.input.reader.Outline(); warm.target == 0 && isChoice && outline != nil && slices.ContainsFunc(outline.Messages, func(m observe.MessageHash) bool { return m.Model }) {
+		warm.nodes = c.affinity()
+		warm.elsewhere, warm.tokensElsewhere = warm.nodes.find(c.ctx)
 	}
 	ask.Warm = warm.at
 	return ask
@@ -39,8 +47,8 @@ func (c *call) ask(isChoice bool) *routing.Ask {
 // warmth says which target's provider has the beginning of a call in its cache, and how many tokens
 // it has.
 type warmth struct {
-	call            *call
-	target          uint64 // as this node knows it, 0 if it knows none
+	nodes           *affinity // nil if they were not asked
+	target          uint64    // as this node knows it, 0 if it knows none
 	tokens          int64
 	elsewhere       shared.Key // as other nodes know it
 	tokensElsewhere int64      // 0 if they know none
@@ -52,21 +60,11 @@ func (w *warmth) at(t routing.Target) int64 {
 	case w.target == lineageTarget(t):
 		return w.tokens
 	case w.tokensElsewhere > 0:
-		if known, err := w.call.sharedTarget(t); err == nil && known == w.elsewhere {
+		if w.nodes.target(t) == w.elsewhere {
 			return w.tokensElsewhere
 		}
 	}
 	return 0
-}
-
-// warm returns the target whose provider's cache has the beginning of the call, 0 if none has, and how
-// many tokens it has.
-func (c *call) warm() (target uint64, tokens int64) {
-	if !c.controls.DryRun {
-		return c.exchange.Warm()
-	}
-	outline, previous := c.continues()
-	return c.h.site.Warm(&c.exchange.Record, outline, previous)
 }
 
 // lineageTarget is how the lineage of calls knows a target: two arms of one model are two.

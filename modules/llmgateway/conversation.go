@@ -26,7 +26,7 @@ type conversation struct {
 func (s *conversation) Request() (*http.Request, error) {
 	a, c := s.a, s.a.call
 	parsed, err := s.parsed()
-	if err == nil && c.callsMCP(a.target.Account.API, parsed) {
+	if err == nil && s.callsMCP(parsed) {
 		if c.mcp == nil {
 			c.mcp = mcptools.Open(c.ctx, c.input.sent, c.h.MCP, c.h.MaxTools, c.memory())
 		}
@@ -100,7 +100,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	complete := assembler.Failure() == nil
 	if !a.x.Record.ResponseOmitted {
 		text, callIDs := reasoning.Output(assembler.Outputs())
-		a.call.remember(a.call.caller(), text, callIDs)
+		a.call.memoryOfCaller().put(a.call.ctx, text, callIDs)
 	}
 	if !s.request.Stream {
 		a.extend(rest)

@@ -39,12 +39,12 @@ func sealID(m *secret.Secrets, org string, f fileID) string {
 
 // openID is the reverse of sealID. It is false for an id that is not the organisation's, or
 // whose account is no longer configured.
-func (c *call) openID(sealed string) (fileID, bool) {
+func (h *Handler) openID(org, sealed string) (fileID, bool) {
 	parts := strings.Split(sealed, ".")
 	if len(parts) < 2 || len(parts) > 3 {
 		return fileID{}, false
 	}
-	secrets, err := c.h.secrets()
+	secrets, err := h.secrets()
 	if err != nil {
 		return fileID{}, false
 	}
@@ -52,8 +52,7 @@ func (c *call) openID(sealed string) (fileID, bool) {
 	if len(parts) == 3 {
 		f.batch = parts[1]
 	}
-	org := c.exchange.Record.Org
-	for _, f.account = range c.h.site.App.Accounts().Of(org) {
+	for _, f.account = range h.site.App.Accounts().Of(org) {
 		if sealID(secrets, org, f) == sealed {
 			return f, true
 		}
@@ -67,7 +66,7 @@ func (c *call) openID(sealed string) (fileID, bool) {
 func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
 	var unknown []bound.StateID
 	for _, named := range c.stored.IDs {
-		f, ok := c.openID(named.ID)
+		f, ok := c.h.openID(c.exchange.Record.Org, named.ID)
 		if !ok {
 			unknown = append(unknown, named)
 			continue

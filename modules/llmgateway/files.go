@@ -129,7 +129,7 @@ func (f *fileCall) Request() (*http.Request, error) {
 	switch {
 	case f.id != "":
 		var ok bool
-		if f.file, ok = f.call.openID(f.id); !ok {
+		if f.file, ok = f.call.h.openID(f.a.x.Record.Org, f.id); !ok {
 			return nil, notFound(f.id)
 		}
 	case f.makesMessageBatch():
@@ -143,7 +143,7 @@ func (f *fileCall) Request() (*http.Request, error) {
 		}
 		input := strings.Clone(gjson.Get(plugins.View(f.call.input.body), "input_file_id").Str)
 		var ok bool
-		if f.file, ok = f.call.openID(input); !ok {
+		if f.file, ok = f.call.h.openID(f.a.x.Record.Org, input); !ok {
 			return nil, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
 		}
 		f.call.input.sent = bytes.ReplaceAll(f.call.input.sent, []byte(`"`+input+`"`), []byte(`"`+f.file.id+`"`))
@@ -282,7 +282,7 @@ func (f *fileCall) passQuery(req *http.Request, query url.Values) {
 			continue
 		}
 		for i, value := range values {
-			if named, ok := f.call.openID(value); ok {
+			if named, ok := f.call.h.openID(f.a.x.Record.Org, value); ok {
 				values[i] = named.id
 			}
 		}

@@ -22,12 +22,13 @@ import (
 // the model may call no tool.
 const maxRounds = 32
 
-// callsMCP reports whether the gateway has to call MCP servers for a target of an API.
-func (c *call) callsMCP(api translate.Provider, parsed *translate.Request) bool {
+// callsMCP reports whether the gateway has to call MCP servers for the target.
+func (s *conversation) callsMCP(parsed *translate.Request) bool {
+	c := s.a.call
 	if len(c.h.MCP) == 0 || c.dialect != plugins.Responses {
 		return false
 	}
-	if caller, ok := api.(translate.MCPCaller); ok && caller.CallsMCP(parsed) {
+	if caller, ok := s.a.target.Account.API.(translate.MCPCaller); ok && caller.CallsMCP(parsed) {
 		return false
 	}
 	return slices.ContainsFunc(parsed.Tools, func(t translate.Tool) bool { return c.h.MCP.Allow(gjson.ParseBytes(t.Raw)) })

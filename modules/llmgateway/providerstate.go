@@ -91,5 +91,5 @@ func (n *native) ended(body []byte) {
 			ids = append(ids, named.ID)
 		}
 	}
-	c.remember(c.payer(), []byte(response), ids)
+	c.memoryOfOrg().put(c.ctx, []byte(response), ids)
 }

@@ -1,8 +1,6 @@
 package llmgateway
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
@@ -174,7 +171,7 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		open := &realtime{a: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.shares(), Unloaded: a.call.h.unloaded, Refused: a.call.refused}}
+		open := &realtime{a: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.shares(), Unloaded: a.call.h.unloaded, Refused: a.call.recheck}}
 		a.x.RequestOf(a.call.exchange)
 		open.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
@@ -191,14 +188,6 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 	a.x.Commit(end)
 	a.x.End(end)
 	return routing.Answered, nil
-}
-
-// refused returns the error of a call whose key has ended since it was admitted, else nil.
-func (c *call) refused(ctx context.Context) *plugins.Error {
-	if err := c.h.site.App.Authenticator().Recheck(ctx, c.key); errors.Is(err, access.ErrUnknownKey) {
-		return access.Ended()
-	}
-	return nil
 }
 
 // fromClient ends the WebSocket if the account is shared and the message asks for what the
@@ -226,7 +215,7 @@ func (s *realtime) fromClient(message []byte, cut bool) {
 // socket without a response holds nothing. If the credits are insufficient for a response, the
 // socket's part pays for it, once, and it is the last one.
 func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), refused *plugins.Error) {
-	if refused := s.a.call.refused(s.a.call.ctx); refused != nil {
+	if refused := s.a.call.recheck(s.a.call.ctx); refused != nil {
 		s.Stop(refused)
 		return nil, refused
 	}

@@ -6,34 +6,42 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 )
 
-// caller owns what is remembered for a user of a key.
-func (c *call) caller() secret.Owner {
-	r := &c.exchange.Record
-	return secret.Owner{Org: r.Org, AuthHash: r.AuthHash, User: r.UserID}
+// ownerMemory is what is remembered for an owner beyond a call.
+type ownerMemory struct {
+	secrets func() (*secret.Secrets, error) // without them, nothing is remembered
+	owner   secret.Owner
 }
 
-// payer owns the ids that the organisation was given from accounts that it shares,
-// whichever key and user it was.
-func (c *call) payer() secret.Owner { return secret.Owner{Org: c.exchange.Record.Org} }
+// memoryOfCaller has what is remembered for a user of a key.
+func (c *call) memoryOfCaller() ownerMemory {
+	r := &c.exchange.Record
+	return ownerMemory{c.h.secrets, secret.Owner{Org: r.Org, AuthHash: r.AuthHash, User: r.UserID}}
+}
 
-// remembered returns what an owner's ids name, by id.
-func (c *call) remembered(o secret.Owner, ids []string) map[string]string {
+// memoryOfOrg has the ids that the organisation was given from accounts that it shares,
+// whichever key and user it was.
+func (c *call) memoryOfOrg() ownerMemory {
+	return ownerMemory{c.h.secrets, secret.Owner{Org: c.exchange.Record.Org}}
+}
+
+// get returns what ids name, by id.
+func (m ownerMemory) get(ctx context.Context, ids []string) map[string]string {
 	if len(ids) == 0 {
 		return nil
 	}
-	secrets, err := c.h.secrets()
+	secrets, err := m.secrets()
 	if err != nil {
 		return nil
 	}
-	return secrets.Get(c.ctx, o, ids)
+	return secrets.Get(ctx, m.owner, ids)
 }
 
-// remember keeps a value for an owner under ids, over the end of the call.
-func (c *call) remember(o secret.Owner, value []byte, ids []string) {
+// put keeps a value under ids, over the end of the call.
+func (m ownerMemory) put(ctx context.Context, value []byte, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	if secrets, err := c.h.secrets(); err == nil {
-		secrets.Put(context.WithoutCancel(c.ctx), o, value, ids)
+	if secrets, err := m.secrets(); err == nil {
+		secrets.Put(context.WithoutCancel(ctx), m.owner, value, ids)
 	}
 }

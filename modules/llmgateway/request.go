@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/weirhq/weir/modules/internal/access"
@@ -63,4 +64,12 @@ func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == 
 func (q *request) read(limit int64) (err error) {
 	q.received, err = q.intake(limit).Read(q.w, q.r)
 	return err
+}
+
+// recheck returns the error of a request whose key has ended since it was admitted, else nil.
+func (q *request) recheck(ctx context.Context) *plugins.Error {
+	if err := q.h.site.App.Authenticator().Recheck(ctx, q.key); errors.Is(err, access.ErrUnknownKey) {
+		return access.Ended()
+	}
+	return nil
 }

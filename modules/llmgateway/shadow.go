@@ -87,7 +87,7 @@ func (c *call) shadow(model string) {
 	s := *c
 	s.ctx, s.r, s.w = ctx, c.r.WithContext(ctx), nobody{}
 	s.shadows, s.controls, s.limit, s.variants, s.repetition = true, new(control.Controls), nil, nil, repetition{}
-	s.exchange = c.shadowExchange()
+	s.exchange = newShadowExchange(&c.exchange.Record)
 	s.exchange.Begin(ctx, c.h.site, s.controls, cancel)
 	s.exchange.Record.Arm = routing.ShadowArm
 	s.exchange.Record.Properties = map[string]string{shadowOf: c.exchange.Record.ID.String()}
@@ -105,9 +105,9 @@ func (c *call) shadow(model string) {
 	}
 }
 
-// shadowExchange is an exchange of the organisation, and of none of its users, keys and sessions.
-func (c *call) shadowExchange() *recording.Exchange {
-	r := &c.exchange.Record
+// newShadowExchange returns an exchange of the organisation of a call, and of none of its users, keys
+// and sessions.
+func newShadowExchange(r *storage.Record) *recording.Exchange {
 	x := new(recording.Exchange)
 	x.Record = storage.Record{
 		Org: r.Org, Dialect: r.Dialect, Path: r.Path, Referrer: "gateway", RequestModel: r.RequestModel, RequestBytes: r.RequestBytes,

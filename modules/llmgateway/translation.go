@@ -128,7 +128,7 @@ func (t *translation) decode(resp *http.Response, assembler *translate.Assembler
 // turns must be the attempt's own.
 func (t *translation) restoreReasoning(turns []translate.Turn) {
 	reasoning.Memory{
-		Get:    func(callIDs []string) map[string]string { return t.a.call.remembered(t.a.call.caller(), callIDs) },
+		Get:    func(callIDs []string) map[string]string { return t.a.call.memoryOfCaller().get(t.a.call.ctx, callIDs) },
 		Unseal: t.unseal,
 	}.Restore(turns)
 }
