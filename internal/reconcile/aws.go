@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/big"
@@ -18,7 +17,7 @@ import (
 func NewFileBill(providers ...string) *Bill {
 	return &Bill{
 		Providers: providers, States: [kinds]bool{Input: true, CacheRead: true, CacheWrite: true, CacheWrite1h: true, Output: true},
-		OwnNames: true, WithoutTokens: make(map[string]bool), fileOf: make(map[[sha256.Size]byte]string),
+		OwnNames: true, WithoutTokens: make(map[string]bool), fileOf: make(map[lineKey]string),
 	}
 }
 
@@ -42,21 +41,6 @@ var awsKey = []string{
 	"product", "resource_tags", "tags",
 }
 
-// otherFile returns the file that had a line item with the same key, "" if no other has.
-// The same key may stand in one file twice, because exports can leave out columns.
-func (b *Bill) otherFile(line row) string {
-	hash := sha256.New()
-	for _, column := range awsKey {
-		fmt.Fprintf(hash, "%q", line(column))
-	}
-	key := [sha256.Size]byte(hash.Sum(nil))
-	if other, ok := b.fileOf[key]; ok && other != b.file {
-		return other
-	}
-	b.fileOf[key] = b.file
-	return ""
-}
-
 // AddAWS adds the lines for Bedrock of a Cost and Usage Report 2.0, as CSV.
 func (b *Bill) AddAWS(r io.Reader) error {
 	return readRows(r, func(line row) error {
@@ -71,7 +55,7 @@ func (b *Bill) AddAWS(r io.Reader) error {
 		if !edition && line("line_item_product_code") != "AmazonBedrock" {
 			return nil
 		}
-		if other := b.otherFile(line); other != "" {
+		if other := b.otherFile(line, awsKey); other != "" {
 			return fmt.Errorf("the usage %s of %s is in %s, too: give the files of one version of the report", usageType, line("line_item_usage_start_date"), other)
 		}
 		day, err := timeDay(line("line_item_usage_start_date"))

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/big"
@@ -168,8 +167,8 @@ type Bill struct {
 	WithoutTokens, WithoutCost map[string]bool
 	Incomparable               []Item
 
-	file   string                       // the path of the export that is read, "" for a reader
-	fileOf map[[sha256.Size]byte]string // the path of the export that has a line item, by the hash of its key
+	file   string             // the path of the export that is read, "" for a reader
+	fileOf map[lineKey]string // the path of the export that has a line
 }
 
 // Usage is what one key used of a model on a day.

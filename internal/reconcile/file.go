@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,24 @@ import (
 // row is a line of a billing export. It returns the value of a column, or of the first one that the
 // export has.
 type row func(columns ...string) string
+
+// lineKey is the hash of what says what a line is for.
+type lineKey [sha256.Size]byte
+
+// otherFile returns the file that had a line with the same values of some columns, "" if no other has.
+// One file may have such lines twice, because exports can leave out columns.
+func (b *Bill) otherFile(line row, columns []string) string {
+	hash := sha256.New()
+	for _, column := range columns {
+		fmt.Fprintf(hash, "%q", line(column))
+	}
+	key := lineKey(hash.Sum(nil))
+	if other, ok := b.fileOf[key]; ok && other != b.file {
+		return other
+	}
+	b.fileOf[key] = b.file
+	return ""
+}
 
 // readRows calls each with the lines of a billing export: CSV, JSON lines, or a JSON array, also
 // compressed by gzip. Names of columns of CSV are compared without case and punctuation, so that

@@ -201,3 +201,32 @@ func TestExportsThatOverlap(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Two exports of Google's table that overlap are refused. What Google bills later of the same usage is
+// another line.
+func TestGoogleExportsThatOverlap(t *testing.T) {
+	line := func(exported, amount string) string {
+		return `{"billing_account_id":"b","sku":{"id":"s","description":"Gemini 2.5 Flash GA Text Input - Predictions"},"usage_start_time":"2026-10-05 09:00:00 UTC",` +
+			`"export_time":"2026-10-05 ` + exported + `:00:00 UTC","cost":0.0003,"currency":"USD","cost_type":"regular","usage":{"amount":` + amount + `},"credits":[]}` + "\n"
+	}
+	const table = "sku_description,usage_start_time,export_time,cost,currency,usage_amount\nGemini 2.5 Flash GA Text Input - Predictions,2026-10-05,2026-10-06,0.0003,USD,1000\n"
+	t.Chdir(t.TempDir())
+	for name, lines := range map[string]string{
+		"a.json": line("12", "1000") + line("12", "1000"), "b.json": line("13", "1000") + line("12", "2000"), "c.json": line("14", "1") + line("12", "2000"),
+		"a.csv": table, "b.csv": table,
+	} {
+		if err := os.WriteFile(name, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bill, err := Source{Provider: "google", Files: []string{"a.json", "b.json", "a.csv"}}.Read(t.Context(), month)
+	if err != nil || len(bill.Costs) != 5 {
+		t.Errorf("%v, %+v", err, bill)
+	}
+	for _, files := range [][]string{{"b.json", "c.json"}, {"a.csv", "b.csv"}} {
+		_, err := Source{Provider: "google", Files: files}.Read(t.Context(), month)
+		if err == nil || !strings.Contains(err.Error(), files[0]) || !strings.Contains(err.Error(), files[1]) || !strings.Contains(err.Error(), "each line once") {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -21,6 +21,16 @@ var periodPattern = regexp.MustCompile(`(?i)\b(5 ?m(in(ute)?s?)?|1 ?h(ours?)?)\b
 // modalities are words of a description that may be of the model's name, too.
 var modalities = []string{"text", "image", "audio", "video"}
 
+// googleKey has the columns that tell a line from all others. A line of the table never changes: what
+// Google bills later is a line of its own, with another export_time.
+// https://docs.cloud.google.com/billing/docs/how-to/export-data-bigquery-tables/standard-usage
+var googleKey = []string{
+	"billing_account_id", "service", "service.id", "service.description", "sku", "sku.id", "sku.description", "usage_start_time", "usage_start_date",
+	"usage_end_time", "project", "project.id", "project.name", "labels", "system_labels", "tags", "location", "location.location", "location.region",
+	"resource", "resource.name", "export_time", "cost", "unrounded_cost", "currency", "currency_conversion_rate", "usage", "usage.amount", "usage_amount",
+	"credits", "invoice", "invoice.month", "cost_type", "adjustment_info", "transaction_type", "seller_name", "subscription", "price",
+}
+
 // AddGoogle adds the lines for models of a Cloud Billing export, as CSV or JSON.
 // https://docs.cloud.google.com/billing/docs/how-to/export-data-bigquery-tables/standard-usage
 func (b *Bill) AddGoogle(r io.Reader) error {
@@ -31,6 +41,9 @@ func (b *Bill) AddGoogle(r io.Reader) error {
 		}
 		if lower := strings.ToLower(sku); !strings.Contains(lower, "gemini") && !strings.Contains(lower, "claude") {
 			return nil
+		}
+		if other := b.otherFile(line, googleKey); other != "" {
+			return fmt.Errorf("the usage %s of %s is in %s, too: give each line once. Put lines that are rightly the same into one file", sku, line("usage_start_time", "usage_start_date"), other)
 		}
 		day, err := timeDay(line("usage_start_time", "usage_start_date"))
 		if err != nil {
