@@ -25,6 +25,7 @@ type Trial struct {
 	policy  *Policy
 	catalog *catalog.Catalog
 	targets []routing.Target
+	missing []string        // warnings of models that the organisation cannot call
 	shares  []routing.Share // of all calls, nil if conditions decide
 	limits  limits
 	spans   []span // of the call that is added, at each of its targets
@@ -70,13 +71,13 @@ const maxTurns = 1_000_000
 func New(p *Policy, resolver *routing.Resolver) (*Trial, error) {
 	trial := *resolver
 	trial.Aliases = map[string]*routing.Alias{trialName: &p.Alias}
-	targets, _, err := trial.Resolve(trialName)
+	targets, missing, err := trial.Resolve(trialName)
 	if err != nil {
 		return nil, err
 	}
 	t := &Trial{
 		Total: newAmount(), By: make(map[string]map[string]*Amount), Targets: make(map[string]*Amount),
-		policy: p, catalog: resolver.Catalog, targets: targets, limits: newLimits(p.Budgets), turns: make(map[uuid.UUID]turn), places: make(map[place]int32),
+		policy: p, catalog: resolver.Catalog, targets: targets, missing: missing, limits: newLimits(p.Budgets), turns: make(map[uuid.UUID]turn), places: make(map[place]int32),
 	}
 	if p.NoAffinity {
 		t.cached = make(map[uuid.UUID]map[string]float64)
@@ -234,6 +235,9 @@ func (t *Trial) Assumptions() []string {
 			"A budget sets aside what a call would have used. One that refuses sets aside what a call may use at most, and so refuses these calls, and others that come near to the limit.",
 			"A call that follows a refused one is made all the same.",
 			"A budget of models or providers counts a call at the target that most such calls would get.")
+	}
+	for _, warning := range t.missing {
+		list = append(list, "No call goes to a model that the organisation cannot call: "+warning+".")
 	}
 	for _, target := range t.targets {
 		if target.Listed == nil {

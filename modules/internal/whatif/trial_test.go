@@ -402,8 +402,8 @@ func TestUnknownCosts(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	told := strings.Join(l.try(nil, l.policy(`["a/big","a/secret"]`)).Assumptions(), "\n")
-	if !strings.Contains(told, "no price for a/secret:") || strings.Contains(told, "a/big") {
+	told := strings.Join(l.try(nil, l.policy(`["a/big","a/secret","z/gone"]`)).Assumptions(), "\n")
+	if !strings.Contains(told, "no price for a/secret:") || !strings.Contains(told, "no provider serves z/gone") || strings.Contains(told, "a/big") {
 		t.Errorf("the assumptions are\n%s", told)
 	}
 	for text, want := range map[string]string{
