@@ -307,6 +307,21 @@ func (a *archive) countLost(entries int64, now moment) {
 	}
 }
 
+// fileGone notes that a segment has no file. A database that is lost, too, lacks its records, unless
+// they have outlived their retention.
+func (a *archive) fileGone(number uint64, outlived bool) {
+	if outlived {
+		a.remove(number)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.segments[number]
+	s.Size = 0
+	a.segments[number] = s
+	a.unsaved = true
+}
+
 func (a *archive) remove(number uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -431,8 +446,8 @@ func (a *archive) total() (n int, size int64) {
 	return n, size
 }
 
-// adopt lists a sealed segment that the list has not, also if it cannot be read: then
-// retention goes by the file's age.
+// adopt lists a sealed segment that the list has not, or whose file was gone, also if it cannot be
+// read: then retention goes by the file's age.
 func (a *archive) adopt(number uint64) error {
 	path := segmentPath(a.dir, number, sealedSuffix)
 	f, size, err := openSealed(path)
@@ -450,12 +465,18 @@ func (a *archive) adopt(number uint64) error {
 			s.Newest = info.ModTime().UnixMilli()
 		}
 	}
-	a.add(number, s, 0, 0)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	was := a.segments[number]
+	s.recordCount, s.Again, s.RawEntries, s.Erased = was.recordCount, was.Again, was.RawEntries, was.Erased
+	a.segments[number] = s
+	a.unsaved = true
 	return err
 }
 
-// check looks whether the sealed segments are there, and as long as they were.
-func (a *archive) check() {
+// check looks whether the sealed segments are there, and as long as they were. It returns which are
+// not, once.
+func (a *archive) check() (damage []FileDamage) {
 	o := a.options.Load()
 	var cutoff, lost int64
 	if retention := o.contentRetention(); retention > 0 {
@@ -467,17 +488,23 @@ func (a *archive) check() {
 			continue
 		}
 		info, err := os.Stat(segmentPath(a.dir, number, sealedSuffix))
+		what, n := "", int64(0)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if s.Newest >= cutoff { // else the process ended while it deleted the file
-				lost += a.damage(number, nil, 0, now)
+				what, n = "is gone", a.damage(number, nil, 0, now)
 			}
-			a.remove(number)
+			a.fileGone(number, s.Newest < cutoff)
 		case err == nil && info.Size() != s.Size:
-			lost += a.damage(number, nil, 0, now)
+			what, n = "is not as long as it was", a.damage(number, nil, 0, now)
+		}
+		if n > 0 {
+			damage = append(damage, FileDamage{segmentName(number, sealedSuffix), fmt.Sprintf("%s: %d records lose their bodies", what, n), now})
+			lost += n
 		}
 	}
 	a.contentLost(lost, zap.String("directory", a.dir))
+	return damage
 }
 
 // damaged counts the content of a sealed segment as lost, or the content of so many entries by

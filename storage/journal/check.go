@@ -112,7 +112,7 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 	}
 	c.report.Raw, c.report.Sealed = len(unsealed), len(sealed)
 	for n := range sealed {
-		if !c.archive.has(n) {
+		if s, there := c.archive.segment(n); !there || s.Size == 0 {
 			_ = c.archive.adopt(n) // checkBlocks says why it cannot be read
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -226,7 +227,7 @@ func (j *Journal) start(ctx context.Context) error {
 	_, keeps := j.backend.(storage.ContentKeeper)
 	fromFiles, entries, contents := j.compare(&s, page, keeps)
 	unapplied.damaged += entries
-	j.tell(append(damage, fromFiles...)...)
+	j.tell(slices.Concat(damage, fromFiles, j.archive.check())...)
 	j.archive.lose(contents, s.Reach)
 	j.ledger.reconcile(&s, unapplied, page, j.options.now())
 	j.log.turn.Lock()
@@ -284,6 +285,16 @@ func (j *Journal) Connected(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.delivery.err
+}
+
+// isConnected reports whether the backend was opened.
+func (j *Journal) isConnected() bool {
+	select {
+	case <-j.delivery.connected:
+		return true
+	default:
+		return false
+	}
 }
 
 // Reconfigure changes the settings, except Dir, without reopening.

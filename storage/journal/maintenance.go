@@ -82,7 +82,7 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 	if err == nil && run != nil {
 		err = run.expire(ctx, content)
 	}
-	j.archive.check()
+	j.tell(j.archive.check()...)
 	z := sealer{noContent: j.Shared(), erased: j.erasures.records.Load()}
 	if z.noContent {
 		j.dropContent(ctx)
@@ -113,6 +113,7 @@ func (j *Journal) retire() {
 	if err := j.checkDirectory(); err != nil {
 		o.Logger.Error("the journal cannot be written", zap.Error(err))
 	}
+	j.checkOthers()
 	if s := j.log.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
 		j.log.close(s)
 	}
@@ -130,7 +131,7 @@ func (j *Journal) erase(ctx context.Context) {
 		o.LowPriority(func() { err = eraser.EraseUnused(ctx) })
 		j.maintenance.unused, j.maintenance.unusedErased = err != nil, o.now()
 	}
-	if err = cmp.Or(err, j.eraseFiles(ctx)); err != nil && ctx.Err() == nil {
+	if err = cmp.Or(err, j.eraseFiles(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
 		o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
 	}
 }
@@ -205,9 +206,7 @@ func (j *Journal) drop(s *segment) error {
 // the ledger has read the charges of all, and none while the ledger cannot be synced: nobody can
 // charge again from a segment that is sealed or deleted.
 func (j *Journal) taken() []*segment {
-	select {
-	case <-j.delivery.connected:
-	default:
+	if !j.isConnected() {
 		return nil
 	}
 	j.mu.Lock()

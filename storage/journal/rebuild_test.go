@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -330,4 +331,36 @@ func TestALostDatabaseDoesNotLoseWhatWasErased(t *testing.T) {
 	j = open(t, &backend{}, o)
 	flush(t, j)
 	wantIntegrity(t, j, 4, 3, 0, 0, map[string]int64{storage.LostDatabase: 1})
+}
+
+// With the database, the records of a sealed segment are lost that is gone, too: they count with both.
+func TestALostDatabaseLacksTheRecordsOfALostSegment(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	j := open(t, &backend{}, o)
+	for n := range 4 {
+		appendSample(t, j, n)
+	}
+	seal(t, j, 1)
+	appendSample(t, j, 4)
+	flush(t, j)
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	path := files(t, o.Dir, sealedSuffix)[0]
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	b := &backend{}
+	for range 2 {
+		j = open(t, b, o)
+		flush(t, j)
+		wantIntegrity(t, j, 5, 1, 0, 0, map[string]int64{storage.LostDatabase: 4})
+		wantLostContent(t, j, 4)
+		if found := j.Integrity().Damage; !slices.ContainsFunc(found, func(d FileDamage) bool { return d.File == filepath.Base(path) }) {
+			t.Errorf("nothing is said of %s: %v", filepath.Base(path), found)
+		}
+		if err := j.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

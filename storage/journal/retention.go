@@ -47,9 +47,7 @@ func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*
 	if before == 0 {
 		return r, nil
 	}
-	select {
-	case <-j.delivery.connected:
-	default: // which records are under hold is not known yet
+	if !j.isConnected() { // which records are under hold is not known yet
 		return nil, nil
 	}
 	if j.rebuilding() {

@@ -48,7 +48,4 @@ func (j *Journal) verify(ctx context.Context, verifier storage.Verifier) {
 }
 
 // tellDatabase logs and remembers damage of the database.
-func (j *Journal) tellDatabase(found string) {
-	j.tell(FileDamage{File: databaseName(j.dir), Found: found})
-	j.saveReach(false)
-}
+func (j *Journal) tellDatabase(found string) { j.Damaged(databaseName(j.dir), found) }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,7 +82,7 @@ type witness struct {
 	others   map[string]Reach
 	attached map[string]func() (Reach, bool)
 	damage   []FileDamage
-	logged   map[string]bool // files whose damage Compare has told
+	told     []FileDamage // by Damaged, without times
 }
 
 // restore takes over what a checkpoint says.
@@ -201,25 +203,52 @@ var ErrForgotten = errors.New("a file of the store is gone or older than it was"
 // Compare compares a file that another package keeps in the directory with what the checkpoint
 // says of it. is is how far the file reaches, zero if there is no file. The error is ErrForgotten.
 func (j *Journal) Compare(name string, is Reach) error {
-	j.witness.mu.Lock()
-	was, logged := j.witness.others[name], j.witness.logged[name]
-	if is.before(was) {
-		if j.witness.logged == nil {
-			j.witness.logged = make(map[string]bool)
+	err := CompareReach(j.dir, name, is, j.Reached(name))
+	if err != nil {
+		found := "is older or shorter than it was: what depends on it is refused"
+		if is == (Reach{}) {
+			found = "is gone: what depends on it is refused"
 		}
-		j.witness.logged[name] = true
+		j.Damaged(name, found)
+	}
+	return err
+}
+
+// Damaged logs and remembers, once a process, what is wrong with a file of the store that another
+// package keeps.
+func (j *Journal) Damaged(name, found string) {
+	d := FileDamage{File: name, Found: found}
+	j.witness.mu.Lock()
+	again := slices.Contains(j.witness.told, d)
+	if !again {
+		j.witness.told = append(j.witness.told, d)
 	}
 	j.witness.mu.Unlock()
-	err := CompareReach(j.dir, name, is, was)
-	if err != nil && !logged {
-		d := FileDamage{name, "is older or shorter than it was: what depends on it is refused", j.options.now()}
-		if is == (Reach{}) {
-			d.Found = "is gone: what depends on it is refused"
-		}
+	if !again {
 		j.tell(d)
 		j.saveReach(false)
 	}
-	return err
+}
+
+// checkOthers tells of each file of another package that somebody deletes while it is open.
+func (j *Journal) checkOthers() {
+	w := &j.witness
+	w.mu.Lock()
+	var paths []string
+	for name := range w.others {
+		if !slices.ContainsFunc(w.told, func(d FileDamage) bool { return d.File == name }) { // else its loss is known
+			paths = append(paths, filepath.Join(j.dir, name))
+		}
+	}
+	w.mu.Unlock()
+	if path, isFile := strings.CutSuffix(j.dir, directorySuffix); isFile && j.isConnected() {
+		paths = append(paths, path)
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			j.Damaged(filepath.Base(path), "was deleted while Weir had it open: it is gone once Weir stops")
+		}
+	}
 }
 
 // CompareReach returns an ErrForgotten if a file in the directory of a journal reaches less far

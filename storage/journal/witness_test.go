@@ -1,10 +1,12 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -124,6 +126,37 @@ func TestNoFileIsLostInSilence(t *testing.T) {
 					t.Errorf("%d bodies are lost, and Check says nothing", lost)
 				}
 			})
+		}
+	}
+}
+
+// A file that somebody deletes while it is open is told of, once.
+func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "weir.db")
+	dir := database + directorySuffix
+	j := open(t, &backend{}, Options{Dir: dir})
+	credits := filepath.Join(dir, "credits")
+	j.Note("credits", Reach{1, 1})
+	for _, path := range []string{database, credits} {
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appendSample(t, j, 0)
+	flush(t, j)
+	j.runMaintenance(t.Context())
+	if found := j.Integrity().Damage; len(found) > 0 {
+		t.Fatal(found)
+	}
+	if err := errors.Join(os.Remove(database), os.Remove(credits)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		j.runMaintenance(t.Context())
+		found := j.Integrity().Damage
+		slices.SortFunc(found, func(a, b FileDamage) int { return cmp.Compare(a.File, b.File) })
+		if len(found) != 2 || found[0].File != "credits" || found[1].File != "weir.db" {
+			t.Errorf("of two files that were deleted this is said: %v", found)
 		}
 	}
 }
