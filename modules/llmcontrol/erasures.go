@@ -67,9 +67,7 @@ var remains = map[storage.ErasureScope][]string{
 	},
 	storage.EraseIdentity: {
 		"the records without their content and without what names somebody: numbers, times, models, providers, scores, the project, types of errors",
-		copiesRemain,
 	},
-	storage.EraseRecord: {copiesRemain},
 }
 
 // unidentified is what remains where nobody can tell whose bodies a segment has.
@@ -77,9 +75,6 @@ const unidentified = "earlier versions of the records, if some are among %d bodi
 
 // clickHouseRemains is what remains in ClickHouse, and at other nodes that write to it.
 const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, and imports, which other nodes do not refuse: erase again"
-
-// copiesRemain is what remains where SQLite would be busy for too long.
-const copiesRemain = "copies that SQLite has left in free parts of a database of more than 4 GiB, until you run VACUUM"
 
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{
@@ -106,7 +101,7 @@ func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, Remains: slices.Concat(remains[scope], alwaysRemains),
 	}
 	if j.Shared() {
-		d.Remains = append(slices.DeleteFunc(d.Remains, func(r string) bool { return r == copiesRemain }), clickHouseRemains)
+		d.Remains = append(d.Remains, clickHouseRemains)
 	}
 	if e.Unidentified > 0 {
 		d.Remains = append(d.Remains, fmt.Sprintf(unidentified, e.Unidentified))

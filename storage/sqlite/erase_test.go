@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"bytes"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,70 +48,6 @@ func TestDeletedTextIsErased(t *testing.T) {
 		if files := found(); files != nil {
 			t.Errorf("the deleted text is in %v", files)
 		}
-	}
-}
-
-// SQLite leaves copies of rows that it moves to other pages. VACUUM removes the copies of
-// deleted rows, as SECURITY.md says.
-func TestVacuumRemovesCopiesOfDeletedText(t *testing.T) {
-	b := New(filepath.Join(t.TempDir(), "weir.db"))
-	if _, err := b.Open(t.Context(), hostOf(noContents{})); err != nil {
-		t.Fatal(err)
-	}
-	const conversations, perBatch = 2000, 50
-	r := rand.New(rand.NewPCG(1, 2))
-	text := func(i int) string { return fmt.Sprintf("c4nary-%06d", i) }
-	ids := make([]string, conversations)
-	changeAll := func(step int, change func(i int) storage.ConversationChange) {
-		for i := 0; i < conversations; i += perBatch {
-			batch := new(storage.Batch)
-			for k := i; k < i+perBatch; k += step {
-				c := change(k)
-				batch.Annotations = append(batch.Annotations, &storage.Annotation{Org: "acme", At: 1_700_000_000_000, Conversation: &c})
-			}
-			write(t, b, batch)
-		}
-	}
-	changeAll(1, func(i int) storage.ConversationChange {
-		ids[i] = fmt.Sprintf("conv_%016x", r.Uint64()) // in no order, so that pages are split
-		return storage.ConversationChange{ID: ids[i], Created: true, Metadata: `{"a":"` + text(i) + strings.Repeat("x", r.IntN(600)) + `"}`}
-	})
-	deleted := make(map[int]bool)
-	changeAll(7, func(i int) storage.ConversationChange {
-		deleted[i] = true
-		return storage.ConversationChange{ID: ids[i], Deleted: true}
-	})
-	erase(t, b)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := openNew(b.path, "PRAGMA secure_delete = ON", "VACUUM")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	paths, err := filepath.Glob(b.path + "*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []byte
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, content...)
-	}
-	for i := range conversations {
-		if there := bytes.Contains(all, []byte(text(i))); there == deleted[i] {
-			t.Errorf("the text of conversation %d is in the files: %v, deleted: %v", i, there, deleted[i])
-		}
-	}
-	opened(t, b)
-	if problems, err := b.Verify(t.Context()); problems != nil || err != nil {
-		t.Errorf("the file has the problems %q: %v", problems, err)
 	}
 }
 

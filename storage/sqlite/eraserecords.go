@@ -68,12 +68,8 @@ func (w *writer) erase(ctx context.Context, key storage.RecordKey, scope storage
 	return err
 }
 
-// vacuumBytes is the size up to which EraseUnused writes a database anew. Batches wait meanwhile,
-// some seconds for each gigabyte, and the disk has the database three times.
-const vacuumBytes = 4 << 30
-
 // EraseUnused implements storage.RecordEraser: it writes the files of columns anew that have
-// requests that are gone, deletes the names that no request has, and removes the copies of
+// requests that are gone, deletes the names that no request has, and overwrites the copies of
 // deleted rows that SQLite leaves in free parts of pages.
 func (b *Backend) EraseUnused(ctx context.Context) error {
 	b.mu.RLock()
@@ -87,7 +83,7 @@ func (b *Backend) EraseUnused(ctx context.Context) error {
 		err = b.eraseNames(ctx)
 	}
 	if err == nil {
-		err = b.withWriter(func(w *writer) error { return w.vacuum(ctx) })
+		err = b.zeroFree(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("erasing what is unused from %s: %w", b.path, explain(err))
@@ -136,16 +132,13 @@ func (b *Backend) eraseNames(ctx context.Context) error {
 	return nil
 }
 
-// vacuum writes the database anew, unless that takes too long. Its temporary file is not in memory.
-func (w *writer) vacuum(ctx context.Context) (err error) {
-	size, err := w.c.integer(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-	if err != nil || size > vacuumBytes {
-		return err
-	}
+// vacuum writes the database anew. Batches wait meanwhile, some seconds for each gigabyte, and the
+// disk has the database three times: its temporary file is not in memory.
+func (w *writer) vacuum(ctx context.Context) error {
 	if _, err := w.c.exec("PRAGMA temp_store = FILE"); err != nil {
 		return err
 	}
-	_, err = w.c.ExecContext(ctx, "VACUUM", nil)
+	_, err := w.c.ExecContext(ctx, "VACUUM", nil)
 	_, reset := w.c.exec(temporaryInMemory)
 	return errors.Join(err, reset)
 }

@@ -139,3 +139,98 @@ func TestErasedRecordsAreInNoFile(t *testing.T) {
 		t.Errorf("the file has the problems %q: %v", problems, err)
 	}
 }
+
+// Copies that SQLite leaves when it moves rows are in no free part of a page any more, in no
+// kind of table, whatever is written meanwhile; and what is not erased is as it was.
+func TestCopiesOfErasedTextAreOverwritten(t *testing.T) {
+	t.Run("a file with pointers to its pages", func(t *testing.T) { copiesAreOverwritten(t, newBackend(t)) })
+	t.Run("a file of Weir 0.1.0", func(t *testing.T) {
+		b := New(filepath.Join(t.TempDir(), "weir.db"))
+		if err := os.WriteFile(b.path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := openNew(b.path, "PRAGMA page_size = 8192", "PRAGMA auto_vacuum = NONE", "CREATE TABLE first (a)", "DROP TABLE first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		opened(t, b)
+		copiesAreOverwritten(t, b)
+	})
+}
+
+func copiesAreOverwritten(t *testing.T, b *Backend) {
+	b.writer.bounds.zeroedPages = 20
+	const conversations, perBatch = 1500, 50
+	r := rand.New(rand.NewPCG(1, 2))
+	text := func(i int) string { return fmt.Sprintf("c4nary-%06d", i) }
+	ids := make([]string, conversations)
+	changeAll := func(step int, change func(i int) storage.ConversationChange) {
+		for i := 0; i < conversations; i += perBatch {
+			batch := new(storage.Batch)
+			for k := i; k < i+perBatch; k += step {
+				c := change(k)
+				batch.Annotations = append(batch.Annotations, &storage.Annotation{Org: "acme", At: 1_700_000_000_000, Conversation: &c})
+			}
+			write(t, b, batch)
+		}
+	}
+	changeAll(1, func(i int) storage.ConversationChange {
+		ids[i] = fmt.Sprintf("conv_%016x", r.Uint64()) // in no order, so that pages are split
+		return storage.ConversationChange{ID: ids[i], Created: true, Metadata: `{"a":"` + text(i) + strings.Repeat("x", r.IntN(600)) + `"}`}
+	})
+	deleted := make(map[int]bool)
+	changeAll(7, func(i int) storage.ConversationChange {
+		deleted[i] = true
+		return storage.ConversationChange{ID: ids[i], Deleted: true}
+	})
+	if _, err := b.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left := func() (found int) {
+		content, err := os.ReadFile(b.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range conversations {
+			there := bytes.Contains(content, []byte(text(i)))
+			if there && deleted[i] {
+				found++
+			}
+			if !there && !deleted[i] {
+				t.Errorf("conversation %d is gone", i)
+			}
+		}
+		return found
+	}
+	if left() == 0 {
+		t.Fatal("SQLite leaves no copies: the test proves nothing")
+	}
+	done := make(chan error)
+	go func() { done <- b.EraseUnused(t.Context()) }()
+	add := func() { // the writer writes no page as it was when it read it
+		changeAll(11, func(i int) storage.ConversationChange {
+			return storage.ConversationChange{ID: ids[i], Add: []string{fmt.Sprint(r.Uint64())}, Items: []string{`{"text":"` + strings.Repeat("y", r.IntN(600)) + `"}`}}
+		})
+	}
+	for erasing := true; erasing; {
+		select {
+		case err := <-done:
+			if erasing = false; err != nil {
+				t.Fatal(err)
+			}
+		default:
+			add()
+		}
+	}
+	add()
+	erase(t, b)
+	if found := left(); found > 0 {
+		t.Errorf("%d texts are left", found)
+	}
+	if problems, err := b.Verify(t.Context()); problems != nil || err != nil {
+		t.Errorf("the file has the problems %q: %v", problems, err)
+	}
+}

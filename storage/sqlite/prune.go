@@ -29,9 +29,7 @@ const erasePages = 1000
 // Erase gives free pages back to the file system, if the file was made with pointers to its
 // pages. Then it empties the write-ahead log, which has pages as they were before texts in
 // them were deleted. It fails while a long query reads the log. Copies that SQLite left in other
-// pages when it moved rows stay, because secure_delete overwrites a deleted row where it stands,
-// and nothing but VACUUM, which keeps batches waiting for as long as the file is large, removes
-// them: https://www.sqlite.org/pragma.html#pragma_secure_delete
+// pages when it moved rows stay until EraseUnused.
 func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
 	err = b.withWriter(func(w *writer) error {
 		taken := 0 // each row is a page
@@ -42,16 +40,23 @@ func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
 		if more = taken >= erasePages; more {
 			return nil
 		}
-		busy, err := w.c.integer(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-		if err == nil && busy != 0 {
-			err = errors.New("queries still read the write-ahead log")
-		}
-		return err
+		return w.emptyLog(ctx)
 	})
 	if err != nil {
 		return false, fmt.Errorf("erasing what was deleted from %s: %w", b.path, explain(err))
 	}
 	return more, nil
+}
+
+var errLogRead = errors.New("queries still read the write-ahead log")
+
+// emptyLog writes what the write-ahead log has to the file. It waits a second for queries that read it.
+func (w *writer) emptyLog(ctx context.Context) error {
+	busy, err := w.c.integer(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil && busy != 0 {
+		err = errLogRead
+	}
+	return err
 }
 
 // prune also answers the files of columns that nothing needs any more.

@@ -30,7 +30,7 @@ var oddNames = []string{"", "nul", "nul\x00", "nul\x00byte", "\xff\xfe", "it's",
 func firstRelease(t *testing.T, sessions int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "weir.db")
-	if err := createFile(path); err != nil {
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, err := openWriter(path)

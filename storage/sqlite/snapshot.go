@@ -64,7 +64,11 @@ func (s *snapshot) CopyTo(ctx context.Context, dir string) error {
 }
 
 func (s *snapshot) copyTo(ctx context.Context, path string) error {
-	if err := createFile(path); err != nil {
+	file, err := openFile(path)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
 		return err
 	}
 	if err := libsqlite.Copy(ctx, s.c.Conn, path); err != nil {

@@ -67,9 +67,12 @@ type bounds struct {
 	sortedRequests int
 	// nameBlock is the number of consecutive ids of names that a step of pruning checks.
 	nameBlock int64
+	// zeroedPages bounds the pages of which a step of EraseUnused overwrites the free parts, and
+	// so the time for which it keeps batches waiting.
+	zeroedPages int64
 }
 
-var standardBounds = bounds{tailRows: 512 << 10, listedNames: 50_000, fewNames: 20, pruneRows: 4000, sortedRequests: storage.MaxPropertySort, nameBlock: 4 << 10}
+var standardBounds = bounds{tailRows: 512 << 10, listedNames: 50_000, fewNames: 20, pruneRows: 4000, sortedRequests: storage.MaxPropertySort, nameBlock: 4 << 10, zeroedPages: 4000}
 
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend {
@@ -89,16 +92,17 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 }
 
 func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position, err error) {
-	if err := createFile(b.path); err != nil {
+	file, err := openFile(b.path)
+	if err != nil {
 		return p, err
 	}
 	c, err := openWriter(b.path)
 	if err != nil {
-		return p, err
+		return p, errors.Join(err, file.Close())
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.Close())
+			err = errors.Join(err, c.Close(), file.Close())
 		}
 	}()
 	if err := c.migrate(ctx); err != nil {
@@ -116,6 +120,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if err != nil {
 		return p, err
 	}
+	w.file = file
 	files, err := b.openColumnFiles(ctx, w)
 	if err != nil {
 		return p, err
@@ -133,15 +138,13 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	return p, nil
 }
 
-func createFile(path string) error {
+// openFile opens a file, and creates it if it is not there. To close the file of a database that this process
+// has open releases SQLite's locks: https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_
+func openFile(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 }
 
 // Write writes a batch and its position in one transaction.
@@ -279,7 +282,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	// The writer closes last: SQLite then merges the write-ahead log.
-	err := errors.Join(b.readers.close(), b.writer.c.Close())
+	err := errors.Join(b.readers.close(), b.writer.c.Close(), b.writer.file.Close())
 	b.tails.close()
 	b.readers, b.writer, b.tails, b.files = nil, nil, nil, nil
 	return err

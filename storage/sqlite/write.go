@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 
@@ -22,6 +23,8 @@ type writer struct {
 	bounds bounds
 	names  dictionary
 	rows   reader
+	// file is the database. It is open as long as c.
+	file *os.File
 	// segment is where the last batch ended.
 	segment uint64
 	// lastBucket is the bucket of the last new request, if the database is known to have it.
