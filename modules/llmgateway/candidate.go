@@ -132,6 +132,6 @@ func (at candidate) given() func(bound.StateID) bool {
 	}
 	given := c.memoryOfOrg().get(c.ctx, ids)
 	return func(named bound.StateID) bool {
-		return given[named.ID] != "" || named.Answer && c.exchange.Answered(named.ID, at.target.Account.BaseURL)
+		return given[named.ID] != "" || named.Answer && c.exchange.Earlier().Answered(named.ID, at.target.Account.BaseURL)
 	}
 }

@@ -89,7 +89,7 @@ func (f *fileCall) prepare() (err error) {
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.Money().PaysWithCredits(r.Org, account)
 		if !f.makesMessageBatch() {
-			f.batch = x.Uploaded(f.file.id, account.BaseURL).CreatedBy(f.call.input.object(f.call.input.body))
+			f.batch = x.Earlier().Uploaded(f.file.id, account.BaseURL).CreatedBy(f.call.input.object(f.call.input.body))
 			f.names = f.batch.AllModels()
 		}
 		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.names
@@ -321,7 +321,7 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 		f.a.x.Record.Batch = f.batch.Text()
 	}
 	if f.call.r.Method == http.MethodGet {
-		f.a.x.SeeBatch(f.file.id, body)
+		f.a.x.Earlier().SeeBatch(f.file.id, body)
 	}
 	if body, err = f.sealIDs(body); err != nil {
 		return f.a.fail(storage.Failed, apierror.Of(err), routing.Abort)

@@ -171,7 +171,7 @@ func (x *exchange) batched(model string, body *plugins.Object) bound.Batch {
 		adder := x.adder()
 		return adder.Inline(model, body)
 	}
-	return x.rec.Uploaded(file, "").CreatedBy(body)
+	return x.rec.Earlier().Uploaded(file, "").CreatedBy(body)
 }
 
 // adder adds up the calls of a batch at the provider.

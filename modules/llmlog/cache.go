@@ -82,8 +82,8 @@ func (p *repetition) refuse(why string) {
 func (p *repetition) announce(header http.Header) {
 	x := p.of
 	switch {
-	case x.rec.Hit() != nil:
-		x.rec.Hit().SetHeader(header)
+	case x.rec.Local.CacheHit() != nil:
+		x.rec.Local.CacheHit().SetHeader(header)
 	case p.options != nil:
 		header["Service-Cache"] = []string{"MISS"}
 		if p.request != nil && !p.intercepted {

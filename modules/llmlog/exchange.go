@@ -290,7 +290,7 @@ func upstreamOf(ctx context.Context) (hostport string) {
 
 // locate records the upstream once it is selected.
 func (x *exchange) locate() {
-	if hit := x.rec.Hit(); hit != nil {
+	if hit := x.rec.Local.CacheHit(); hit != nil {
 		x.upstream = hit.Record.Provider
 		return // the record has it
 	}

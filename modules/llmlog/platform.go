@@ -140,7 +140,7 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 		return nil
 	}
 	for _, named := range bound.StateOf(request.Dialect, body).IDs {
-		if !named.Answer || !x.rec.Answered(named.ID, x.account.BaseURL) {
+		if !named.Answer || !x.rec.Earlier().Answered(named.ID, x.account.BaseURL) {
 			return named.NotYours(x.account.Label, "")
 		}
 	}

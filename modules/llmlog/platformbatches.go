@@ -22,7 +22,7 @@ func (x *exchange) checkBatch() *plugins.Error {
 		return nil
 	case b.ID == "":
 		return plugins.Rejected(http.StatusForbidden, notPayable, "%s has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.", x.account.Label)
-	case !x.rec.MadeBatch(b.ID, x.account.BaseURL):
+	case !x.rec.Earlier().MadeBatch(b.ID, x.account.BaseURL):
 		return plugins.Rejected(http.StatusNotFound, "not_found", "No batch with the id '%.200s' was made here.", b.ID)
 	}
 	return nil

@@ -5,6 +5,18 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// costing is what decides the cost of an exchange, besides what the provider has stated last.
+type costing struct {
+	// counted is the cost of an answer whose cost the provider has not stated, as Settle
+	// counts it. It is the cost of the record if the stated cost is less, or unknown.
+	counted plugins.Nanodollars
+	// unknown says that nothing tells what the answer costs, whatever the provider has stated so far.
+	unknown bool
+	// free says that the request costs nothing, however its answer ends.
+	free  bool
+	spent *spent // by the rounds before this one, nil in the first
+}
+
 // spent is what the model has used and what it cost, in rounds of one exchange.
 type spent struct {
 	usage               plugins.Usage
@@ -14,7 +26,7 @@ type spent struct {
 // price computes the cost of r, which is the record or has another usage. What a caller says
 // does not choose what is paid.
 func (x *Exchange) price(r *storage.Record) {
-	if x.uncounted {
+	if x.costing.unknown {
 		unpriced(r)
 		return
 	}
@@ -25,21 +37,20 @@ func (x *Exchange) price(r *storage.Record) {
 	case x.Bill != nil && x.Bill.Bounded():
 		models[0] = r.ResponseModel
 	}
-	x.free = price(r, x.Info().Beside, x.site.App.Catalog(), x.clock.started, models...)
+	x.costing.free = price(r, x.Info().Beside, x.site.App.Catalog(), x.clock.started, models...)
 }
 
-// addRounds adds what earlier rounds have used and cost. Each is priced by itself: prices
-// may depend on the length of the input.
-func (x *Exchange) addRounds() {
-	r := &x.Record
-	if e := x.spent; e != nil {
+// complete adds to r, which has the usage and the cost of this round, what earlier rounds have used and
+// cost. Each is priced by itself: prices may depend on the length of the input.
+func (c *costing) complete(r *storage.Record) {
+	if e := c.spent; e != nil {
 		r.Usage.Add(e.usage)
 		r.Cost = r.Cost.Both(e.cost)
 		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
 		r.UsageComplete = false
 	}
-	if r.CostCounted = x.counted > r.Cost.N; r.CostCounted {
-		r.Cost = plugins.KnownCost(x.counted)
+	if r.CostCounted = c.counted > r.Cost.N; r.CostCounted {
+		r.Cost = plugins.KnownCost(c.counted)
 	}
 }
 
@@ -48,5 +59,5 @@ func (x *Exchange) addRounds() {
 func (x *Exchange) NextRound() {
 	x.measure()
 	r := &x.Record
-	x.spent, x.counted = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
+	x.costing.spent, x.costing.counted = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
 }

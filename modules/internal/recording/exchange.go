@@ -3,9 +3,7 @@ package recording
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,14 +57,7 @@ type Exchange struct {
 	// crash must not leave a record that is not paid.
 	Bill *money.Bill
 
-	// counted is the cost of an answer whose cost the provider has not stated, as Settle
-	// counts it. It is the cost of the record if the stated cost is less, or unknown.
-	counted plugins.Nanodollars
-	// uncounted says that nothing tells what the answer costs: the cost of the record is
-	// unknown, whatever the provider has stated so far.
-	uncounted bool
-	// free says that the request costs nothing, however its answer ends.
-	free bool
+	costing costing
 	// silent says that the provider broke off without a word, and that the record's ErrorType is Weir's.
 	silent    bool
 	site      *Site
@@ -79,7 +70,6 @@ type Exchange struct {
 	clock     clock
 	committed version
 	lost      bool
-	spent     *spent // by the rounds before this one, nil in the first
 }
 
 // clock measures how long an exchange takes.
@@ -96,7 +86,7 @@ type version struct {
 	status                      plugins.Count
 	requestBytes, responseBytes int64
 	counted                     plugins.Nanodollars
-	uncounted                   bool
+	unknownCost                 bool
 	info                        plugins.ResponseInfo
 }
 
@@ -194,7 +184,7 @@ func (x *Exchange) Stop() {
 // what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
-	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.counted, x.uncounted, *x.Info()}
+	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.costing.counted, x.costing.unknown, *x.Info()}
 	if v == x.committed {
 		return
 	}
@@ -216,7 +206,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 		switch {
 		case x.Local != nil:
 			r.Usage = plugins.Usage{} // the provider's own cache has not seen the call
-		case x.spent != nil:
+		case x.costing.spent != nil:
 			r.Usage = x.Info().Usage // the next call goes on from the input of the last round
 		}
 		x.link.Answered(r, x.Account, x.Target, x.Kept.Content(r).Response)
@@ -273,11 +263,11 @@ func (x *Exchange) measure() {
 		r.Cost = plugins.KnownCost(0)
 		return
 	}
-	if x.link != nil && x.spent == nil { // what the provider's cache missed is that of the first round
+	if x.link != nil && x.costing.spent == nil { // what the provider's cache missed is that of the first round
 		x.link.Miss(r, x.Account)
 	}
 	x.price(r)
-	x.addRounds()
+	x.costing.complete(r)
 	if r.RoutingSavings = (plugins.Cost{}); x.Equals > 1 && r.CacheSavings.Valid && r.CacheSavings.N > 0 {
 		n := plugins.Nanodollars(x.Equals)
 		r.RoutingSavings = plugins.KnownCost(r.CacheSavings.N / n * (n - 1))
@@ -330,38 +320,6 @@ func (x *Exchange) Supersede(end storage.EndState) {
 func (x *Exchange) report() {
 	x.site.App.Metrics().Observe(&x.Record)
 	x.site.export(&x.Record, &x.Kept)
-}
-
-// Answered reports whether a record proves that a provider at an address has given the
-// caller's organisation a response of that id. A record that was reported or imported proves
-// nothing, because its id is the caller's word.
-func (x *Exchange) Answered(id, baseURL string) bool { return x.answered(id, baseURL) != nil }
-
-// MadeBatch reports whether the organisation has made a batch at an address, whose calls stood in
-// the request.
-func (x *Exchange) MadeBatch(id, baseURL string) bool {
-	batch := x.answered(id, baseURL)
-	if batch == nil || batch.Dialect != plugins.Batches {
-		return false
-	}
-	b, ok := observe.ParseInlineBatch(batch.Path)
-	return ok && b.Creates
-}
-
-// answered returns the record of a response or a batch of the organisation at an address, nil if
-// there is none.
-func (x *Exchange) answered(id, baseURL string) *storage.Record {
-	if x.recorder == nil { // a dry run, which only memory can tell
-		return nil
-	}
-	r, err := x.recorder.Response(x.ctx, x.Record.Org, id)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		x.site.Logger.Error("a response cannot be looked up, and is refused", zap.String("response", id), zap.Error(err))
-	}
-	if err != nil || id == "" || r.GatewayNode == "" || !strings.HasPrefix(r.TargetURL, baseURL) {
-		return nil
-	}
-	return r
 }
 
 // Close releases the store after the last End. An exchange that was never

@@ -8,14 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
-	"github.com/weirhq/weir/storage"
 )
 
 // Later reads the answer to a GET that reports on earlier calls.
@@ -120,57 +116,4 @@ func (p *batchPoll) Write(b []byte) {
 }
 
 // Close implements Later.
-func (p *batchPoll) Close(bool) { p.x.SeeBatch(p.id, p.body) }
-
-// SeeBatch reads the batch object of a provider. If the batch has ended and its usage is known,
-// SeeBatch settles its reservation.
-func (x *Exchange) SeeBatch(id string, body []byte) {
-	state, ok := observe.ParseBatch(body)
-	if !ok || !state.Ended || state.ID != id {
-		return
-	}
-	batch := x.batch(id)
-	if batch == nil {
-		return
-	}
-	used := bound.Free()
-	switch {
-	case state.Usage != (plugins.Usage{}):
-		used.Usage = state.Usage
-		used.Cost = bound.ParseBatch(batch.Batch).Cost(x.site.App.Catalog(), batch.Provider, state.Usage, catalog.Conditions{
-			At: batch.CreatedAt.Time(), Geography: batch.InferenceGeo,
-		})
-	case state.Succeeded != plugins.Known(0):
-		return // the results tell
-	}
-	x.endBatch(batch, used)
-}
-
-// batch returns the record of a batch of the organisation at the provider, or nil if there is none.
-func (x *Exchange) batch(id string) *storage.Record {
-	found, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, id)
-	if err != nil || id == "" || found.Dialect != plugins.Batches || found.Provider != x.Record.Provider || found.GatewayNode == "" {
-		return nil
-	}
-	return found
-}
-
-// Uploaded returns an upper bound on what the calls in an uploaded file can use. The bound is empty
-// if the file is unknown, or was uploaded to another address than baseURL.
-func (x *Exchange) Uploaded(file, baseURL string) (b bound.Batch) {
-	if batch := x.batch(file); batch != nil && strings.HasPrefix(batch.TargetURL, baseURL) {
-		b.Parts = bound.ParseBatch(batch.Batch).Parts
-	}
-	return b
-}
-
-// endBatch settles the reservation of a batch with what the batch has used.
-func (x *Exchange) endBatch(batch *storage.Record, used bound.Used) {
-	reserved := bound.ParseBatch(batch.Batch).Reservation
-	if reserved == uuid.Nil {
-		return
-	}
-	if err := x.site.App.Money().EndBatch(context.WithoutCancel(x.ctx), batch.Org, reserved, used); err != nil {
-		x.site.Logger.Error("what is set aside for a batch has not ended", zap.Stringer("id", batch.ID), zap.Error(err))
-	}
-}
+func (p *batchPoll) Close(bool) { p.x.Earlier().SeeBatch(p.id, p.body) }

@@ -37,6 +37,14 @@ func Repeat(hit *cache.Hit) *LocalReply {
 	return &LocalReply{Status: http.StatusOK, Body: hit.Body, Hit: hit}
 }
 
+// CacheHit returns the entry of Weir's cache that has the body, nil for any other reply. a may be nil.
+func (a *LocalReply) CacheHit() *cache.Hit {
+	if a == nil {
+		return nil
+	}
+	return a.Hit
+}
+
 func (a *LocalReply) streams() bool { return a.Hit != nil && a.Hit.Record.Stream }
 
 // Write answers a client. It fails if the client has left.
@@ -96,22 +104,10 @@ func (x *Exchange) Reply(a *LocalReply) {
 	if a.Error == nil {
 		x.Local = a
 	}
-	if a.Hit != nil {
-		x.repeat(a.Hit.Record)
+	if a.Hit == nil {
+		return
 	}
-}
-
-// Hit returns the entry of Weir's cache that answers the call, nil if it does not.
-func (x *Exchange) Hit() *cache.Hit {
-	if x.Local == nil {
-		return nil
-	}
-	return x.Local.Hit
-}
-
-// repeat copies the answer's fields from the record of an equal call.
-func (x *Exchange) repeat(of *storage.Record) {
-	r := &x.Record
+	r, of := &x.Record, a.Hit.Record // of an equal call
 	r.AnswerCache, r.CacheReferenceID, r.SavedCost = storage.CacheHit, of.ID, of.Cost
 	r.Provider, r.Account, r.Arm, r.TargetURL, r.Path = of.Provider, of.Account, of.Arm, of.TargetURL, of.Path
 	r.ResponseModel, r.ResponseID, r.Finish, r.ServiceTier, r.Stream = of.ResponseModel, of.ResponseID, of.Finish, of.ServiceTier, of.Stream

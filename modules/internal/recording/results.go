@@ -105,7 +105,7 @@ func (rs *Results) Close(complete bool) {
 	}
 	ofErrors := rs.of.File != rs.of.Batch && rs.succeeded > 0 // has the rest
 	if rs.results == bound.ParseBatch(rs.batchRecord.Batch).Calls() || ofErrors {
-		rs.x.endBatch(rs.batchRecord, rs.used)
+		rs.x.Earlier().endBatch(rs.batchRecord, rs.used)
 	}
 }
 

@@ -43,7 +43,7 @@ func (x *Exchange) Settle(s Settling) {
 		Final: seen.Usage.Output.Valid && seen.Finish != "" && seen.Phase != plugins.Running && !x.Cut, Cost: r.Cost, Stated: seen.Usage,
 		Length: func() money.Length { return x.length(s) },
 	}
-	if r.Usage == (plugins.Usage{}) && r.Cost == money.Unstated(r.Status.N) && !x.free {
+	if r.Usage == (plugins.Usage{}) && r.Cost == money.Unstated(r.Status.N) && !x.costing.free {
 		e.Cost = plugins.Cost{} // nobody has stated it
 	}
 	if e.Broken && e.Stream && !e.Final {
@@ -53,7 +53,7 @@ func (x *Exchange) Settle(s Settling) {
 	if rule == money.AsStated {
 		return
 	}
-	if !x.free && (!paid || !x.Bill.Reserved().Valid) {
+	if !x.costing.free && (!paid || !x.Bill.Reserved().Valid) {
 		x.countUnpaid(s, e, rule)
 	}
 	if paid {
@@ -61,8 +61,8 @@ func (x *Exchange) Settle(s Settling) {
 		if e.CostStated() || !x.Bill.Reserved().Valid {
 			used.Cost = plugins.Cost{}
 		} else {
-			x.counted = max(used.Cost.N, r.Cost.N)
-			used.Cost = plugins.KnownCost(x.counted)
+			x.costing.counted = max(used.Cost.N, r.Cost.N)
+			used.Cost = plugins.KnownCost(x.costing.counted)
 		}
 		defer x.charge(used)
 	}
@@ -137,8 +137,8 @@ func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 		call = &bound.Call{Request: bound.JSON(r.Dialect, request)}
 		call.Model, _ = x.site.App.Catalog().Lookup(r.Provider, r.Model)
 	}
-	if rule != money.ByLength || x.Answer == nil || !inputKnown || !outputShown || call.Model == nil || x.spent != nil {
-		x.uncounted = true
+	if rule != money.ByLength || x.Answer == nil || !inputKnown || !outputShown || call.Model == nil || x.costing.spent != nil {
+		x.costing.unknown = true
 		return
 	}
 	used.Input = used.Input.Or(plugins.Known(bound.Likely.Text(int64(len(request.Data)))))
@@ -146,7 +146,7 @@ func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 	priced := *r
 	priced.Usage, priced.ServiceTier = used, cmp.Or(r.ServiceTier, request.Get("service_tier").Str)
 	x.price(&priced)
-	x.counted = priced.Cost.N
+	x.costing.counted = priced.Cost.N
 }
 
 // hosted reports whether the answer may have called tools that the provider runs and bills: the
