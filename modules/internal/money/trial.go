@@ -85,6 +85,18 @@ func (m *Budgets) Try(ctx context.Context, b *Budget, from, to storage.Timestamp
 	return t, err
 }
 
+// Columns are the columns of a record that a trial of the budget reads, beside its usage and cost, its
+// user, session, provider and model. ok is false if it reads more than columns.
+func (b *Budget) Columns() (names []string, ok bool) {
+	for leaf := range storage.Leaves(b.filter) {
+		if leaf.Field.Column == nil {
+			return nil, false
+		}
+	}
+	_, ok = attributes[b.Per]
+	return []string{"auth_hash", "gateway_node", "key_id", "latency", "project", "root", "status", "target_url"}, ok || b.Per == ""
+}
+
 // NewTrial returns a trial of a budget, which calls refused for each call that is refused. The calls
 // are those of one organisation, in the order in which they were made.
 func NewTrial(b *Budget, refused func(*Refusal)) *Trial {

@@ -256,6 +256,24 @@ func (c *Choice) AsksForTools() bool {
 	return false
 }
 
+// Columns are the columns of a record that the condition of the choice compares, beside the tokens of the
+// input. ok is false if it compares more than columns.
+func (c *Choice) Columns() (names []string, ok bool) {
+	if c.condition == nil {
+		return nil, true
+	}
+	for leaf := range storage.Leaves(c.condition) {
+		switch {
+		case leaf.Field.Name == "total_tokens": // are those of the input
+		case leaf.Field.Column == nil:
+			return nil, false
+		default:
+			names = append(names, leaf.Field.Column.Name)
+		}
+	}
+	return names, true
+}
+
 // EffectiveWeight is the Weight with its default.
 func (c *Choice) EffectiveWeight() int {
 	if c == nil || c.Weight == nil {

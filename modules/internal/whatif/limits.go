@@ -10,7 +10,13 @@ import (
 // limits are the budgets of a policy, tried on what calls would have cost. As nobody knows that of
 // each call, expected counts what is likely, low counts the least of the calls that fit in any case,
 // and high counts the most of the calls that may fit.
-type limits struct{ low, expected, high trials }
+type limits struct {
+	low, expected, high trials
+	calls               [3]callCopies // those that are judged, in memory that is used again
+}
+
+// callCopies are a call as it would have been, and the same with the creator of its key as the caller.
+type callCopies struct{ call, as storage.Record }
 
 // trials are budgets that must all admit a call.
 type trials []*money.Trial
@@ -28,12 +34,12 @@ func newLimits(budgets []*money.Budget) limits {
 		}
 		return list
 	}
-	return limits{begin(), begin(), begin()}
+	return limits{low: begin(), expected: begin(), high: begin()}
 }
 
 // judge counts a call at a target, nil for the one that it had, and reports whether the budgets would
 // have refused it. It lowers what the call would have cost by what they refuse.
-func (l limits) judge(call limited, at *routing.Share, would *span) (refused bool) {
+func (l *limits) judge(call limited, at *routing.Share, would *span) (refused bool) {
 	if len(l.expected) == 0 {
 		return false
 	}
@@ -41,22 +47,23 @@ func (l limits) judge(call limited, at *routing.Share, would *span) (refused boo
 	if unknown {
 		would = new(exactly(0, call.Usage))
 	}
-	changed := func(r *storage.Record, e *estimate) *storage.Record {
-		c := *r
-		c.Cost, c.Usage = plugins.Cost{N: e.cost, Valid: !unknown}, e.usage
+	change := func(r, to *storage.Record, e *estimate) *storage.Record {
+		*to = *r
+		to.Cost, to.Usage = plugins.Cost{N: e.cost, Valid: !unknown}, e.usage
 		if at != nil {
-			c.Provider, c.Account, c.Model = at.Account.Provider, at.Account.Label, at.Model
+			to.Provider, to.Account, to.Model = at.Account.Provider, at.Account.Label, at.Model
 		}
-		return &c
+		return to
 	}
-	with := func(e *estimate) (c limited) {
-		c.Record = changed(call.Record, e)
+	with := func(i int, e *estimate) (c limited) {
+		copies := &l.calls[i]
+		c.Record = change(call.Record, &copies.call, e)
 		if c.as = c.Record; call.as != call.Record {
-			c.as = changed(call.as, e)
+			c.as = change(call.as, &copies.as, e)
 		}
 		return c
 	}
-	least, likely, most := with(&would.low), with(&would.expected), with(&would.high)
+	least, likely, most := with(0, &would.low), with(1, &would.expected), with(2, &would.high)
 	mayFit, fits := l.low.fit(least), l.high.fit(most)
 	if fits {
 		l.low.admit(least)
@@ -99,7 +106,7 @@ func (t trials) admit(c limited) {
 }
 
 // size is how much the trials keep.
-func (l limits) size() (n int) {
+func (l *limits) size() (n int) {
 	for _, list := range [...]trials{l.low, l.expected, l.high} {
 		for _, b := range list {
 			n += b.Size()

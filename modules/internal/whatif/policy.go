@@ -84,7 +84,7 @@ func (p *Policy) checkConditions() error {
 	return nil
 }
 
-// figures are the columns of a record that a trial reads, unless the policy asks for more.
+// figures are the columns of a record that the trial of any policy reads.
 var figures = []string{
 	"user", "session", "provider", "account", "arm", "model", "request_model", "dialect", "parent", "turn", "attempt_of", "answer_cache", "subscription", "stream",
 	"cost", "reported_cost", "service_tier", "inference_geo",
@@ -92,12 +92,25 @@ var figures = []string{
 	"input_audio", "input_image", "output_audio", "output_image", "web_searches", "search_units", "images", "pages", "audio_duration",
 }
 
-// Columns are the columns of a record on which its cost depends, nil for all.
+// Columns are the columns of a record that a trial of the policy reads, nil for all.
 func (p *Policy) Columns() []string {
-	if p.Split != "" || p.hasConditions() || len(p.Budgets) > 0 {
-		return nil
+	columns := slices.Clone(figures)
+	add := func(names []string, ok bool) bool {
+		columns = append(columns, names...)
+		return ok
 	}
-	return figures
+	for _, m := range p.Models {
+		if !add(m.Columns()) {
+			return nil
+		}
+	}
+	for _, b := range p.Budgets {
+		if !add(b.Columns()) {
+			return nil
+		}
+	}
+	slices.Sort(columns)
+	return slices.Compact(columns)
 }
 
 // hasConditions reports whether models take some calls alone.

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -229,6 +230,61 @@ func TestColumnsHaveTheUsage(t *testing.T) {
 	}
 	if got := stored(r, figures).Usage; got != r.Usage {
 		t.Errorf("the columns have %+v of %+v", got, r.Usage)
+	}
+}
+
+// Of a record, a trial reads no more than the columns of its policy.
+func TestColumnsAreEnough(t *testing.T) {
+	l := newLab(t)
+	random := rand.New(rand.NewPCG(4, 4))
+	records, _ := l.run(talks(random, 20, 5), l.policy(ranPolicy))
+	some := func(name string) string { return fmt.Sprint(name, random.IntN(4)) }
+	for _, r := range records {
+		r.RootID, r.Project, r.KeyID, r.AuthHash, r.SessionID = uuid.UUID{byte(random.IntN(9))}, some("p"), some("key"), some("hash"), some("s")
+		r.CountryCode, r.NodeID, r.Referrer, r.PromptID, r.Latency = some("c"), some("n"), some("r"), some("i"), plugins.KnownDuration(time.Duration(random.IntN(100))*time.Second)
+		r.Properties = map[string]string{"Team": some("t")}
+		if random.IntN(5) == 0 {
+			r.Status, r.Usage, r.Cost = plugins.Known(500), plugins.Usage{}, plugins.Cost{}
+		}
+	}
+	for text, whole := range map[string]bool{
+		`{"models":[{"model":"a/big"}],"budgets":[{"name":"b","limit":"0.02","per":"key","trust":true}]}`:                                                     false,
+		`{"models":[{"model":"a/big"}],"budgets":[{"name":"b","limit":"0.02","per":"project","trust":true},{"name":"c","limit":"0.03","per":"tree"}]}`:        false,
+		`{"models":[{"model":"d/other"}],"budgets":[{"name":"b","limit":"2","quantity":"concurrent","per":"session","trust":true}]}`:                          false,
+		`{"models":[{"model":"a/big"}],"budgets":[{"name":"b","limit":"0.02","filter":{"request_response_rmt":{"project":{"equals":"p1"}}}}]}`:                false,
+		`{"models":[{"model":"a/big"}],"budgets":[{"name":"b","limit":"0.02","filter":{"request_response_rmt":{"properties":{"Team":{"equals":"t1"}}}}}]}`:    true,
+		`{"models":[{"model":"a/big"}],"budgets":[{"name":"b","limit":"0.02","per":"property.Team","trust":true}]}`:                                           true,
+		`{"models":[{"model":"a/big","when":"tokens<3000"},{"model":"a/small","when":"country=c1"},{"model":"d/other"}]}`:                                     false,
+		`{"strategy":"weight","split":"user","models":[{"model":"a/big","when":"project=p1"},{"model":"a/small","when":"prompt_id=i1"},{"model":"d/other"}]}`: false,
+		`{"models":[{"model":"a/big","when":"property.Team=t1"},{"model":"a/small"}]}`:                                                                        true,
+	} {
+		p := l.policy(text)
+		if (p.Columns() == nil) != whole {
+			t.Errorf("%s reads %q", text, p.Columns())
+		}
+		var answers [2]string
+		for i := range answers {
+			tried, err := New(p, l.resolver)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range records {
+				if i == 1 {
+					r = stored(r, p.Columns())
+				}
+				if err := tried.Add(r, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			text, err := json.Marshal([]any{tried.Total, tried.By, tried.Targets, tried.Budgets()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers[i] = string(text)
+		}
+		if answers[0] != answers[1] {
+			t.Errorf("%s: %s of the columns, and %s of all", text, answers[1], answers[0])
+		}
 	}
 }
 
