@@ -261,4 +261,6 @@ http://127.0.0.1:{$WEIR_PORT} {
 	}
 	p.show("?v=requests&tab=cost&id=" + records[answer].ID)
 	p.until(`/input\s+\d+\s+\$[\d.]+ a million\s+\$/.test(document.querySelector("[aria-label=Charges]")?.innerText)`)
+	p.show("?v=requests&tab=cost&id=" + records[1-answer].ID)
+	p.until(`document.querySelector(".drawer .notice")?.innerText.endsWith("cost nothing.")`)
 }

@@ -34,6 +34,9 @@ export const Drawer = ({ v }) => v.id && html`<${Later} file="request" name="Req
 // failed tells whether a call is an error, as the API counts them.
 export const failed = (r) => r.response_status >= 400 || r.end_state !== "complete";
 
+// providerOf is the provider of a call, "" if it reached none.
+export const providerOf = (r) => (r.provider === "custom" && !r.target_url ? "" : r.provider);
+
 // Outcome says how a call ended, in a word, a shape and a colour; and whether it was tried again,
 // or is another try.
 export function Outcome({ record }) {

@@ -5,7 +5,7 @@ import { elsewhere, go, having, useView } from "../state.js";
 import { caller, useAnswer, useRequests } from "../api.js";
 import { answered, asked } from "../conversation.js";
 import { command } from "../curl.js";
-import { Answer, Copy, Mark, Outcome, Tabs, To, compare, failed, typing, Bar, Table } from "../parts/basics.js";
+import { Answer, Copy, Mark, Outcome, Tabs, To, compare, failed, providerOf, typing, Bar, Table } from "../parts/basics.js";
 import { Turn, absent } from "../parts/difference.js";
 import { Json, Messages, Settings } from "../parts/messages.js";
 import { Rating } from "../parts/rating.js";
@@ -87,8 +87,8 @@ function useMarks(element, words) {
   });
 }
 
-const Summary = ({ r }) => html`<p class="summary"><${Outcome} record=${r} /> <b>${r.model || "unknown model"}</b> <span>${r.provider}</span>
-  <time title=${fullMoment(r.request_created_at)}>${fullMoment(r.request_created_at)}</time> <span>${duration(r.delay_ms)}</span> <span>${count(r.prompt_tokens)} in, ${count(r.completion_tokens)} out</span> <b>${dollars(r.cost)}</b>
+const Summary = ({ r }) => html`<p class="summary"><${Outcome} record=${r} /> <b>${r.model || "unknown model"}</b> <span>${providerOf(r)}</span>
+  <time title=${fullMoment(r.request_created_at)}>${fullMoment(r.request_created_at)}</time> <span>${duration(r.delay_ms)}</span> ${r.total_tokens !== null && html`<span>${count(r.prompt_tokens)} in, ${count(r.completion_tokens)} out</span>`} <b>${dollars(r.cost)}</b>
   ${r.request_user_id && html`<${To} change=${having("user_id", r.request_user_id, [])} dir="auto">${r.request_user_id}<//>`}
   ${r.session_id ? html`<${To} change=${{ ...elsewhere, v: "sessions", session: r.session_id, derived: "" }} dir="auto">session ${r.properties["Service-Session-Name"] || r.session_id}<//>`
     : (r.root_request_id || r.turn === 1) && html`<${To} change=${{ ...elsewhere, v: "sessions", session: r.root_request_id || r.request_id, derived: "1" }}>all calls of its agents<//>`}</p>`;
@@ -133,6 +133,7 @@ export function Cost({ r }) {
     ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - cached], ["Input, read from the cache", r.prompt_cache_read_tokens], ["Input, written to the cache", r.prompt_cache_write_tokens],
     ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens], ["Total", r.total_tokens],
   ];
+  if (failed(r) && r.total_tokens === null && r.cost === 0) return note("The call failed before a model answered: it used no tokens, and cost nothing.");
   return html`<${Table} label="Tokens" keyOf=${([name]) => name} rows=${rows} columns=${[
       { title: "Tokens", cell: ([name]) => name }, { title: "Count", number: true, cell: ([, n]) => count(n) },
       { title: "Share", number: true, cell: ([, n]) => percent(share(n)) }, { title: "Bar", unseen: true, cell: ([, n]) => html`<${Bar} share=${share(n)} />` },
@@ -194,7 +195,7 @@ const attempts = [
 ];
 
 export function Labels({ r }) {
-  const facts = { Provider: r.provider, "Requested model": r.request_model, "Answered model": r.response_model, "Model override": r.model_override, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, "Prompt version": r.prompt_version, Node: r.node_id, Job: r.job_id, Country: r.country_code, Referrer: r.request_referrer, Trace: r.trace_id, Span: r.span_id };
+  const facts = { Provider: providerOf(r), "Requested model": r.request_model, "Answered model": r.response_model, "Model override": r.model_override, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, "Prompt version": r.prompt_version, Node: r.node_id, Job: r.job_id, Country: r.country_code, Referrer: r.request_referrer, Trace: r.trace_id, Span: r.span_id };
   const said = Object.entries(facts).filter(([, v]) => v !== null && v !== undefined && v !== "");
   return html`<${Pairs} title="Call" pairs=${said} />
     <${Pairs} title="Properties" pairs=${Object.entries(r.properties)} of=${(name) => "property." + name} />

@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { filter, sought } from "../filter.js";
 import { during, go, range, useView, view } from "../state.js";
-import { Drawer, failed, Marked, Menu, Outcome, Table, typing, useSteps } from "../parts/basics.js";
+import { Drawer, failed, Marked, Menu, Outcome, providerOf, Table, typing, useSteps } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { Export, pagesOf } from "../parts/csv.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
@@ -18,7 +18,7 @@ const all = {
   time: { title: "Time", key: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
   outcome: { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
   model: { title: "Model", key: "body_model", cell: (r) => r.model || "—" },
-  provider: { title: "Provider", cell: (r) => r.provider || "—", wide: true },
+  provider: { title: "Provider", cell: (r) => providerOf(r) || "—", wide: true },
   account: { title: "Account", cell: (r) => text(r.account), extra: true },
   arm: { title: "Arm", cell: (r) => text(r.arm), extra: true },
   user: { title: "User", key: "user_id", cell: (r) => text(r.request_user_id), mid: true },
