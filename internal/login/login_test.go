@@ -41,6 +41,8 @@ type issuer struct {
 	refresh   string // the refresh token that is valid
 	renewed   int
 	fails     string // the error of the next token request
+	strict    bool   // no refresh token without consent
+	prompt    string // of the last login by a browser
 	life      time.Duration
 }
 
@@ -87,7 +89,7 @@ func newIssuer(t *testing.T) *issuer {
 		if q.Get("client_id") != "weir-cli" || q.Get("scope") != "openid profile email offline_access" || q.Get("code_challenge_method") != "S256" || q.Get("audience") != i.client.Audience {
 			t.Errorf("%v", q)
 		}
-		i.challenge = q.Get("code_challenge")
+		i.challenge, i.prompt = q.Get("code_challenge"), q.Get("prompt")
 		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {"code-1"}, "state": {q.Get("state")}, "iss": {i.URL}}.Encode(), http.StatusFound)
 	})
 	mux.HandleFunc("POST /device", func(w http.ResponseWriter, _ *http.Request) {
@@ -127,7 +129,9 @@ func newIssuer(t *testing.T) *issuer {
 			answer(w, 400, map[string]string{"error": refused})
 			return
 		}
-		i.refresh = rand.Text()
+		if i.refresh = rand.Text(); i.strict && i.prompt != "consent" {
+			i.refresh = ""
+		}
 		answer(w, 200, map[string]any{
 			"access_token": i.token(map[string]any{"aud": "weir"}), "id_token": i.token(nil), "refresh_token": i.refresh, "token_type": "Bearer", "expires_in": 5,
 		})
@@ -187,6 +191,14 @@ func TestLogin(t *testing.T) {
 	if err != nil || audience(l.Token) != "weir-cli" || l.Secret != i.refresh || time.Until(l.EndsAt) < 59*time.Minute {
 		t.Errorf("%+v, %v", l, err)
 	}
+	if i.prompt != "" {
+		t.Errorf("a login without need asks for %q", i.prompt)
+	}
+	i.strict = true
+	if l, err = i.flow(t).Browser(t.Context(), i.browse(t)); err != nil || l.Secret == "" || l.Secret != i.refresh {
+		t.Errorf("without consent: %+v, %v", l, err)
+	}
+	i.strict = false
 	i.client.Audience = "weir"
 	if l, err = i.flow(t).Browser(t.Context(), i.browse(t)); err != nil || audience(l.Token) != "weir" {
 		t.Errorf("%+v, %v", l, err)

@@ -135,6 +135,19 @@ func (f *Flow) audience() (options []oauth2.AuthCodeOption) {
 // Browser logs in by a browser, which comes back to a port of this machine (RFC 8252). show gets
 // the address for the browser.
 func (f *Flow) Browser(ctx context.Context, show func(address string)) (Login, error) {
+	l, err := f.authorize(ctx, show)
+	if err == nil && l.Secret == "" && slices.Contains(f.config.Scopes, oidc.ScopeOfflineAccess) {
+		// Some issuers give refresh tokens to none but who consents
+		// (https://openid.net/specs/openid-connect-core-1_0.html#OfflineAccess). Others ask an administrator
+		// for consent then, so the first question goes without.
+		if renewable, err := f.authorize(ctx, show, oauth2.SetAuthURLParam("prompt", "consent")); err == nil {
+			return renewable, nil
+		}
+	}
+	return l, err
+}
+
+func (f *Flow) authorize(ctx context.Context, show func(address string), options ...oauth2.AuthCodeOption) (Login, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return Login{}, err
@@ -164,7 +177,8 @@ func (f *Flow) Browser(ctx context.Context, show func(address string)) (Login, e
 		defer cancel()
 		_ = server.Shutdown(ctx)
 	}()
-	show(f.config.AuthCodeURL(state, append(f.audience(), oauth2.S256ChallengeOption(verifier))...))
+	options = append(options, oauth2.S256ChallengeOption(verifier))
+	show(f.config.AuthCodeURL(state, append(options, f.audience()...)...))
 	var query url.Values
 	select {
 	case query = <-answers:

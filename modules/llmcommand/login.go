@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,6 +75,9 @@ func runLogin(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		c.key = l.Token
+		if l.Secret == "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: the issuer gave no refresh token, so this login ends at %s: let its client %s have refresh tokens (offline_access).\n", l.EndsAt.Format(time.TimeOnly), printable(l.Client.ID))
+		}
 	}
 	l.Address = c.address
 	ca, _ := cmd.Flags().GetString("ca")

@@ -206,7 +206,11 @@ func showOwnKey(cmd *cobra.Command, c *client) (gjson.Result, error) {
 	if name := key.Get("name").Str; name != "" {
 		fmt.Fprintf(out, "The key is %s of %s.", printable(name), printable(key.Get("organization").Str))
 	} else { // a token, or a key of the configuration
-		fmt.Fprintf(out, "You call as %s.", printable(key.Get("organization").Str))
+		name := key.Get("organization").Str
+		if user := key.Get("user").Str; user != "" {
+			name = user + " of " + name
+		}
+		fmt.Fprintf(out, "You call as %s.", printable(name))
 	}
 	if name := key.Get("project").Str; name != "" {
 		fmt.Fprintf(out, " Project: %s.", printable(name))
