@@ -8,13 +8,17 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmadmin"
 )
 
 // planted are values of a kind each that tell the route at which they were planted.
@@ -32,13 +36,95 @@ var leak = regexp.MustCompile(`(?i)planted[-_][-_a-z0-9]*(@|%40|%2540)leak\.exam
 var maskedConfig = strings.NewReplacer(
 	"\tadmin off\n", "\tadmin off\n\tdebug\n",
 	"\tllm {\n", "\tllm {\n\t\tmask email key\n\t\tmask own {\n\t\t\tpattern planted_id_\\d+\n\t\t}\n\t\tbudget each 1000 {\n\t\t\tper user\n\t\t\ttrust\n\t\t}\n\t\tbudget property 1000 {\n\t\t\tper property.Team\n\t\t\ttrust\n\t\t}\n",
+	"\tstore sqlite %[1]s/weir.db\n", `store sqlite %[1]s/weir.db {
+			otlp %[2]s/told/spans {
+				content
+			}
+		}
+		channel boss webhook %[2]s/told/alerts {
+			secret whsec_d2Fsa2VyLXdhbGtlci13YWxrZXItd2Fsa2VyLXdhbGs=
+		}
+		alert calls {
+			when requests > 0 over 1m
+			per user
+			to boss
+		}
+		alert budgets {
+			when budget_percent >= 0
+			to boss
+		}
+`,
 	"\tbind 127.0.0.1\n", "\tbind 127.0.0.1\n\tlog\n",
 ).Replace(siteConfig)
 
 // Whatever a client or a provider sends through any route, what is masked is in no file, neither
-// of the store nor of the log, and in no answer of a query.
+// of the store nor of the log, in no answer of any other route, in no metric, no span and no alert.
 func TestMaskedValuesAreOnNoDisk(t *testing.T) {
-	plantEverywhere(t, maskedConfig, 300, func(walked) bool { return true }, func(value string) string { return value })
+	s := plantEverywhere(t, maskedConfig, 300, func(walked) bool { return true }, func(value string) string { return value })
+	s.tellAll()
+	spans := s.toldOf("/told/spans")
+	if !bytes.Contains(spans, []byte("[EMAIL")) {
+		t.Errorf("the collector has %d bytes of spans, without a label", len(spans))
+	}
+	s.leaks("a span", spans)
+	if !*full {
+		return
+	}
+	for deadline := time.Now().Add(2 * time.Minute); !bytes.Contains(s.toldOf("/told/alerts"), []byte("[EMAIL")); time.Sleep(100 * time.Millisecond) { // a rule is looked at once a minute
+		if time.Now().After(deadline) {
+			t.Fatalf("no alert of a user has come: %s", s.toldOf("/told/alerts"))
+		}
+	}
+	s.leaks("an alert", s.toldOf("/told/alerts"))
+	s.tellAll() // the alerts that were sent
+}
+
+func (s *site) toldOf(path string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.told[path])
+}
+
+// tellAll looks for what is planted in the answers of all routes that read, in metrics, and in
+// what the admin API tells.
+func (s *site) tellAll() {
+	s.t.Helper()
+	s.says.Store("hi") // what a provider keeps is its own
+	browser := s.logIn("walker-root")
+	answered := 0
+	ask := func(method, path string, body []byte) {
+		a := s.send(method, path, "walker-root", jsonType, body, browser...)
+		s.leaks(method+" "+path, []byte(a.body))
+		if a.status == http.StatusOK {
+			answered++
+		}
+	}
+	questions := []string{
+		`{"filter":"all"}`, `{"filter":"all","includeContent":true}`, `{"filter":"all","format":"csv"}`, `{"userFilter":"all"}`,
+		`{"filter":"all","fields":["user_id","session_id","property:Team","model","error_message"]}`, `{"filter":"all","groupBy":"user_id"}`, `{"filter":"all","groupBy":"property:Team"}`,
+		`{"filter":"all","what":"record","dry_run":true}`, `{"sessionId":"kept"}`,
+	}
+	for _, r := range routes(s.t) {
+		switch {
+		case r.Socket || strings.HasSuffix(r.Path, "/tail") || r.handler == "llm_log" || r.handler == paid:
+		case r.Method == http.MethodGet:
+			ask(r.Method, s.path(r), nil)
+		case strings.HasSuffix(r.Path, "/query") || strings.HasSuffix(r.Path, "/search") || strings.HasSuffix(r.Path, "/query-clickhouse") ||
+			strings.HasSuffix(r.Path, "/export") || strings.HasSuffix(r.Path, "/whatif") || strings.HasSuffix(r.Path, "/v1/erasures"):
+			for _, question := range questions {
+				ask(r.Method, s.path(r), []byte(question))
+			}
+		}
+	}
+	ask("GET", "/metrics", nil)
+	if answered < 100 {
+		s.t.Errorf("%d questions were answered: the walk proves nothing", answered)
+	}
+	for _, r := range new(llmadmin.API).Routes() {
+		w := httptest.NewRecorder()
+		err := r.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, r.Pattern, nil))
+		s.leaks(r.Pattern, fmt.Append(w.Body.Bytes(), w.Header(), err))
+	}
 }
 
 // contentMaskedConfig masks the content of what comes with a key, and of what comes through sites.
@@ -58,7 +144,7 @@ func TestContentMaskedByKeysAndSitesIsOnNoDisk(t *testing.T) {
 
 // plantEverywhere sends planted values through routes, at least so many bodies, and looks for them
 // in all files and in all answers of queries. name is what calls name in place of a value.
-func plantEverywhere(t *testing.T, config string, least int, takes func(walked) bool, name func(string) string) {
+func plantEverywhere(t *testing.T, config string, least int, takes func(walked) bool, name func(string) string) *site {
 	t.Helper()
 	s := serveConfig(t, config)
 	sent := 0
@@ -132,7 +218,7 @@ func plantEverywhere(t *testing.T, config string, least int, takes func(walked) 
 			if all < least || a.status != http.StatusOK {
 				t.Errorf("%d records, %d %.200s", all, a.status, a.body)
 			}
-			break
+			return s
 		}
 	}
 }

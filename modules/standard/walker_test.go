@@ -44,10 +44,11 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
 
-// full sends each bomb from many clients at once, to every route. It takes minutes:
+// full sends each bomb from many clients at once, to every route, and waits for an alert about a
+// masked user. It takes minutes:
 //
-//	go test -run TestBombs ./modules/standard -full
-var full = flag.Bool("full", false, "send each bomb from many clients at once")
+//	go test -run 'TestBombs|TestMasked' ./modules/standard -full
+var full = flag.Bool("full", false, "send each bomb from many clients at once, and wait for an alert")
 
 // mounts are where the site of the walker has the handlers that do not stand at its root.
 // silent are those through which no content comes that a client may forbid to keep. A
@@ -196,6 +197,8 @@ type site struct {
 	asked   atomic.Int64      // calls that have come to the provider
 	content bytes.Buffer      // of the file that was read last
 	says    atomic.Value      // the string that the provider answers, in place of "hi"
+	mu      sync.Mutex        // guards told
+	told    map[string][]byte // by path, what came to a collector and to channels of alerts
 	kept    map[string]string // what stands for {id}, {item} and {name}, by the first segments of a path
 }
 
@@ -211,11 +214,15 @@ func serveConfig(t *testing.T, config string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, dir: t.TempDir(), signs: signs}
+	s := &site{t: t, dir: t.TempDir(), signs: signs, told: make(map[string][]byte)}
 	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: signs.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/.well-known/") || r.URL.Path == "/keys" {
 			issuer.ServeHTTP(w, r)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/told") {
+			s.tell(r)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -236,6 +243,26 @@ func serveConfig(t *testing.T, config string) *site {
 	s.load(config, provider.URL)
 	s.keep()
 	return s
+}
+
+// tell keeps what a collector or a channel of alerts is told.
+func (s *site) tell(r *http.Request) {
+	var body io.Reader = r.Body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		plain, err := gzip.NewReader(body)
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		body = plain
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told[r.URL.Path] = append(s.told[r.URL.Path], text...)
 }
 
 // load serves a Caddyfile with the folder of the site, the address of its provider, and a port.
@@ -388,7 +415,7 @@ func (s *site) stream(method, path, key, contentType string, body io.Reader, hea
 		return answer{body: err.Error()}
 	}
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<26))
 	return answer{resp.StatusCode, string(text)}
 }
 
