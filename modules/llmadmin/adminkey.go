@@ -45,7 +45,7 @@ func createAdminKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := cmp.Or(request.Org, stores.DefaultName)
-	if name != stores.DefaultName && app.Organisations[name] == nil {
+	if app.Organisation(name) == nil {
 		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q is configured", name)}
 	}
 	store, err := app.StoreOf(name)
@@ -72,18 +72,11 @@ func createAdminKey(w http.ResponseWriter, r *http.Request) error {
 
 // refuseSecond is an error if a key administers the organisation.
 func refuseSecond(ctx context.Context, app *llmapp.App, org *control.Organisation) error {
-	var configured []*access.Key
-	if o := app.Organisations[org.Name]; o != nil {
-		configured = o.Keys
-	}
-	if org.Name == stores.DefaultName {
-		configured = slices.Concat(configured, app.Keys)
-	}
 	created, err := control.All[control.Key](ctx, org, control.Page{List: control.OfScope(access.ScopeAdmin), Limit: 1})
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 	}
-	if len(created) > 0 || slices.ContainsFunc(configured, func(k *access.Key) bool { return k.Allows(access.ScopeAdmin) }) {
+	if len(created) > 0 || slices.ContainsFunc(app.Organisation(org.Name).Keys, func(k *access.Key) bool { return k.Allows(access.ScopeAdmin) }) {
 		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: errors.New("a key administers the organisation already: leave out `first` to create another")}
 	}
 	return nil

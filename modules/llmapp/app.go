@@ -24,7 +24,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/alert"
-	"github.com/weirhq/weir/modules/internal/bills"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/masking"
@@ -46,25 +45,9 @@ type App struct {
 	// directory.
 	Stores map[string]*stores.Config `json:"stores,omitempty"`
 
-	// Keys are the API keys of the organisation `default`.
-	Keys []*access.Key `json:"keys,omitempty"`
-
-	// Budgets bound what the calls of the organisation `default` may cost.
-	Budgets []*money.Budget `json:"budgets,omitempty"`
-
-	// Channels are where messages about alerts of the organisation `default` go.
-	Channels []*alert.Channel `json:"channels,omitempty"`
-
-	// AlertRules say when alerts of the organisation `default` fire.
-	AlertRules []*alert.Rule `json:"alerts,omitempty"`
-
-	// Bills are the bills of providers that are compared with the records of the organisation
-	// `default`.
-	Bills []*bills.Bill `json:"bills,omitempty"`
-
-	// Identities admit people and workloads by the tokens of an issuer, to the organisation
-	// `default` or to the one that a claim names.
-	Identities []*access.Identity `json:"identities,omitempty"`
+	// Tenant is that of the organisation `default`. Its identities may admit to the organisation that
+	// a claim names, too.
+	Tenant
 
 	// Organisations are the organisations by name. No query sees the records of another
 	// organisation.
@@ -231,12 +214,7 @@ func (a *App) organisations() map[string]*Organisation {
 	if own := all[stores.DefaultName]; own != nil {
 		*byDefault = *own
 	}
-	byDefault.Keys = slices.Concat(a.Keys, byDefault.Keys)
-	byDefault.Identities = slices.Concat(a.Identities, byDefault.Identities)
-	byDefault.Budgets = slices.Concat(a.Budgets, byDefault.Budgets)
-	byDefault.Channels = slices.Concat(a.Channels, byDefault.Channels)
-	byDefault.AlertRules = slices.Concat(a.AlertRules, byDefault.AlertRules)
-	byDefault.Bills = slices.Concat(a.Bills, byDefault.Bills)
+	byDefault.Tenant = a.join(&byDefault.Tenant)
 	all[stores.DefaultName] = byDefault
 	return all
 }
@@ -344,6 +322,10 @@ func errNoStore(name string, configured map[string]*stores.Config) error {
 
 // StoreOf returns the store of an organisation.
 func (a *App) StoreOf(org string) (*stores.Store, error) { return a.Store(a.orgs.keys.StoreOf(org)) }
+
+// Organisation returns the organisation of that name, with what the configuration says of `default`
+// outside of its block. It is nil if none is configured; `default` always is.
+func (a *App) Organisation(name string) *Organisation { return a.orgs.byName[name] }
 
 // Authenticator returns what finds whose a key or a token is.
 func (a *App) Authenticator() *access.Authenticator { return &a.orgs.keys }

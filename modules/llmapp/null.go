@@ -11,6 +11,11 @@ import (
 func checkNulls(settings any) error {
 	of := reflect.ValueOf(settings).Elem()
 	for field, value := range of.Fields() {
+		if field.Anonymous && field.IsExported() {
+			if err := checkNulls(value.Addr().Interface()); err != nil {
+				return err
+			}
+		}
 		if kind := value.Kind(); kind != reflect.Slice && kind != reflect.Map || !field.IsExported() || value.Type().Elem().Kind() != reflect.Pointer {
 			continue
 		}

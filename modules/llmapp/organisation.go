@@ -3,6 +3,7 @@ package llmapp
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/mask"
@@ -18,22 +19,11 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// Organisation is one tenant.
-type Organisation struct {
-	// Store names the one store that keeps the organisation's records. Default:
-	// the store `default`.
-	Store string `json:"store,omitempty"`
-
+// Tenant is what an organisation says of itself in its block, and the organisation `default` outside of
+// the blocks, too.
+type Tenant struct {
 	// Keys are the organisation's API keys.
 	Keys []*access.Key `json:"keys,omitempty"`
-
-	// Providers are the providers for which the organisation has its own keys. They are
-	// tried before the platform's. A provider with the label of a platform provider
-	// inherits everything from it but the credentials.
-	Providers []*providers.Provider `json:"providers,omitempty"`
-
-	// Identities admit people and workloads to the organisation by the tokens of an issuer.
-	Identities []*access.Identity `json:"identities,omitempty"`
 
 	// Budgets bound what the calls of the organisation may cost.
 	Budgets []*money.Budget `json:"budgets,omitempty"`
@@ -46,6 +36,35 @@ type Organisation struct {
 
 	// Bills are the bills of providers that are compared with the records of the organisation.
 	Bills []*bills.Bill `json:"bills,omitempty"`
+
+	// Identities admit people and workloads to the organisation by the tokens of an issuer.
+	Identities []*access.Identity `json:"identities,omitempty"`
+}
+
+// join returns what t and then other say.
+func (t *Tenant) join(other *Tenant) Tenant {
+	return Tenant{
+		Keys:       slices.Concat(t.Keys, other.Keys),
+		Budgets:    slices.Concat(t.Budgets, other.Budgets),
+		Channels:   slices.Concat(t.Channels, other.Channels),
+		AlertRules: slices.Concat(t.AlertRules, other.AlertRules),
+		Bills:      slices.Concat(t.Bills, other.Bills),
+		Identities: slices.Concat(t.Identities, other.Identities),
+	}
+}
+
+// Organisation is one tenant.
+type Organisation struct {
+	// Store names the one store that keeps the organisation's records. Default:
+	// the store `default`.
+	Store string `json:"store,omitempty"`
+
+	Tenant
+
+	// Providers are the providers for which the organisation has its own keys. They are
+	// tried before the platform's. A provider with the label of a platform provider
+	// inherits everything from it but the credentials.
+	Providers []*providers.Provider `json:"providers,omitempty"`
 
 	// Mask says what is masked in all that is stored of the organisation, besides what is masked
 	// for all.

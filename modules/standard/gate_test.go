@@ -21,8 +21,8 @@ func TestAdmit(t *testing.T) {
 	app := &llmapp.App{
 		Stores: map[string]*stores.Config{"default": store("a.db"), "eu": store("b.db")},
 		Organisations: map[string]*llmapp.Organisation{
-			"acme":   {Keys: []*access.Key{{Secret: "all"}, {Secret: "log", Scopes: []string{access.ScopeLog}}}},
-			"europe": {Store: "eu", Keys: []*access.Key{{Secret: "euro"}}},
+			"acme":   {Tenant: llmapp.Tenant{Keys: []*access.Key{{Secret: "all"}, {Secret: "log", Scopes: []string{access.ScopeLog}}}}},
+			"europe": {Store: "eu", Tenant: llmapp.Tenant{Keys: []*access.Key{{Secret: "euro"}}}},
 		},
 	}
 	if err := app.Provision(ctx); err != nil {

@@ -52,18 +52,18 @@ func TestTokens(t *testing.T) {
 	defer cancel()
 	app := &llmapp.App{
 		Stores: map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
-		Identities: []*access.Identity{
+		Tenant: llmapp.Tenant{Identities: []*access.Identity{
 			{
 				Issuer: issuer, Audiences: []string{"weir"}, OrgClaim: "tenant", UserClaim: "email",
 				Scopes: []string{access.ScopeGateway}, Roles: []access.Role{{Claim: "realm.roles", Value: "analyst", Scopes: []string{access.ScopeQuery}}},
 			},
 			{Issuer: away.URL, Audiences: []string{"weir"}, Scopes: []string{access.ScopeGateway}},
-		},
+		}},
 		Organisations: map[string]*llmapp.Organisation{
 			"acme": {},
-			"globex": {Identities: []*access.Identity{{
+			"globex": {Tenant: llmapp.Tenant{Identities: []*access.Identity{{
 				Issuer: issuer, Audiences: []string{"globex"}, Scopes: []string{access.ScopeLog}, Require: map[string][]string{"repository": {"globex/app", "globex/lib-*"}},
-			}}},
+			}}}},
 		},
 	}
 	if err := app.Provision(ctx); err != nil {
@@ -142,8 +142,8 @@ func TestTokensOfProjects(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
 	app := &llmapp.App{
-		Stores:     map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
-		Identities: []*access.Identity{{Issuer: issuer, Audiences: []string{"weir"}, ProjectClaim: "team", Scopes: []string{access.ScopeGateway}}},
+		Stores: map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
+		Tenant: llmapp.Tenant{Identities: []*access.Identity{{Issuer: issuer, Audiences: []string{"weir"}, ProjectClaim: "team", Scopes: []string{access.ScopeGateway}}}},
 	}
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
@@ -203,8 +203,8 @@ func TestTokensOfMembers(t *testing.T) {
 	app := &llmapp.App{
 		Stores: map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
 		Organisations: map[string]*llmapp.Organisation{
-			"acme":   {Identities: []*access.Identity{members("acme"), members("strict", access.ScopeLog)}},
-			"globex": {Identities: []*access.Identity{members("globex")}},
+			"acme":   {Tenant: llmapp.Tenant{Identities: []*access.Identity{members("acme"), members("strict", access.ScopeLog)}}},
+			"globex": {Tenant: llmapp.Tenant{Identities: []*access.Identity{members("globex")}}},
 		},
 	}
 	if err := app.Provision(ctx); err != nil {
