@@ -68,6 +68,7 @@ func TestPricesByTheVendorsLists(t *testing.T) {
 	}{
 		{"mistral", "mistral-large-4", Conditions{At: day(28)}, 0, "0.554"},
 		{"mistral", "mistral-large-4", Conditions{At: day(29)}, 0, "0.28"},
+		{"mistral", "mistral-large-4", Conditions{At: late, Tier: "batch"}, 0, "0.14"}, // not that of before
 		{"mistral", "mistral-large-4-0", Conditions{At: late}, 0, "0.28"},
 		{"together", "Qwen/Qwen3.7-Max", Conditions{At: late}, 0, "1"},
 		{"azure", "jais-30b-chat", Conditions{At: late}, 0, ""},

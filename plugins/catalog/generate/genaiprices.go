@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,6 +144,10 @@ func (r *rule) read() error {
 			return err
 		}
 	}
+	// The last price that holds counts, and some lists of variants begin with the newest.
+	slices.SortStableFunc(r.prices, func(a, b catalog.Price) int {
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.From, b.From))
+	})
 	return nil
 }
 

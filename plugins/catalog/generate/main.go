@@ -7,9 +7,11 @@
 //	go generate
 //	go run ./generate -models-dev <file or URL>
 //	go run ./generate -check
+//	go run ./generate -check -judges <folder>
 //
-// The last compares the built-in prices with those of genai-prices and LiteLLM, and fails
-// on a difference that overrides.txt does not give a reason for.
+// The check compares the built-in prices with those of genai-prices and LiteLLM, and with each other. It
+// fails on a difference that overrides.txt does not give a reason for. A folder can have further editions
+// of the collections as judges (see judge.go).
 package main
 
 import (
@@ -45,10 +47,11 @@ func main() {
 	modelsDev := flag.String("models-dev", "https://models.dev/api.json", "api.json of models.dev, as a path or URL")
 	out := flag.String("o", "catalog.json.zst", "file to write")
 	checks := flag.Bool("check", false, "compare the built-in prices with the packages instead")
+	judges := flag.String("judges", "", "with -check: folder with other editions of the collections to compare the built-in prices with")
 	flag.Parse()
 	var err error
 	if *checks {
-		err = check()
+		err = check(*judges)
 	} else {
 		err = write(*modelsDev, *out)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -71,13 +72,24 @@ func overriding(source, provider, model, tier string) *override {
 }
 
 // check prints the prices in which the built-in catalogue differs from the two packages
-// without an override, and the overrides that override nothing. It fails if there are some.
-func check() error {
+// without an override, those that do not fit their family, and the overrides that override nothing. It
+// fails if there are some. It also says which prices are old, and, if there is a folder with judges,
+// with which of them no judge agrees.
+func check(judges string) error {
 	c, err := readPackages()
 	if err != nil {
 		return err
 	}
-	failed := 0
+	tellAges(catalog.Default(), []source{genaiPin.source, litellmPin.source}, time.Now())
+	if judges != "" {
+		others, err := readJudges(judges)
+		if err != nil {
+			return err
+		}
+		compared, alone := others.judge(catalog.Default())
+		fmt.Printf("%d of %d models that a judge has cost something else at each of them\n", alone, compared)
+	}
+	failed := checkFamilies(catalog.Default())
 	for _, o := range origins {
 		offers, err := c.offers(o)
 		if err != nil {
@@ -94,7 +106,7 @@ func check() error {
 		}
 	}
 	for _, o := range overrides {
-		if !o.used {
+		if !o.used && o.fields[0] != "models.dev" { // which the check does without
 			failed++
 			fmt.Printf("overrides.txt:%d: overrides nothing any more; delete it\n", o.line)
 		}
