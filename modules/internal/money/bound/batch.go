@@ -185,7 +185,7 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	}
 	reads := Of(d, object, nil)
 	u, ok := r.Uses(m, &reads, int64(len(body)), 0)
-	if !ok || reads.Painters != nil || reads.Advisors != nil || reads.hostedCost() > 0 {
+	if !ok || reads.hosted.painters != nil || reads.hosted.advisors != nil || reads.hosted.cost() > 0 {
 		return false
 	}
 	// With a header, calls of a batch write more than the model's limit

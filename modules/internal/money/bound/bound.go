@@ -26,9 +26,6 @@ type Demand struct {
 	Hosted bool
 	// Searches: the provider may search.
 	Searches bool
-	// Painters are the models of hosted tools that make pictures, Advisors other models of hosted
-	// tools, which read what the model reads.
-	Painters, Advisors []string
 
 	gatewayCalls func(tool gjson.Result) bool // nil if the gateway calls no tool
 
@@ -37,18 +34,34 @@ type Demand struct {
 	linked  int64 // of the pictures: how many the provider fetches
 	inline  int64 // bytes of the request that are pictures and audio
 	tools   bool
-	calls   int64 // of all hosted tools, 0 if the request does not bound them together
-	uses    int64 // of all hosted tools, by what each tool says of itself
-	// containers is what the containers of hosted tools cost, and perCall what a call of the
-	// dearest hosted tool costs beside tokens and searches.
-	containers, perCall plugins.Nanodollars
-	unknown             []string // options of which only their bytes count
+	hosted  hostedTools
+	unknown []string // options of which only their bytes count
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
 	compacts                   bool  // the provider may write a summary before it answers
 	predicted                  int64 // bytes of an answer that the client expects, charged if they are wrong
 	turn
+}
+
+// hostedTools are the tools of a request that the provider runs.
+type hostedTools struct {
+	// painters are the models of tools that make pictures, advisors other models of tools, which read
+	// what the model reads.
+	painters, advisors []string
+	calls              int64 // of all tools, 0 if the request does not bound them together
+	uses               int64 // of all tools, by what each tool says of itself
+	// containers is what the containers of tools cost, and perCall what a call of the dearest tool
+	// costs beside tokens and searches.
+	containers, perCall plugins.Nanodollars
+}
+
+// maxCalls bounds how often the provider calls the tools.
+func (h *hostedTools) maxCalls() int64 { return min(cmp.Or(h.calls, h.uses, hostedCalls), maxCalls) }
+
+// cost is an upper bound on what the tools cost beside tokens, searches and the models that they call.
+func (h *hostedTools) cost() plugins.Nanodollars {
+	return h.containers + h.perCall*plugins.Nanodollars(h.maxCalls())
 }
 
 // turn is what a request has in common with the other turns of its conversation.
@@ -120,7 +133,7 @@ func (d *Demand) read(dialect plugins.Dialect, request *plugins.Object) {
 			d.readTools(v)
 		case "max_tool_calls":
 			if dialect.OfResponses() && v.Type != gjson.Null {
-				d.calls = callsOf(v)
+				d.hosted.calls = callsOf(v)
 			}
 		case "cache_control":
 			d.readCacheControl(v)
@@ -373,8 +386,8 @@ func (d *Demand) readTools(tools gjson.Result) {
 			case !runsAtClient(v.Str, tool):
 				hosted = true
 				d.Searches = d.Searches || strings.Contains(v.Str, "search")
-				d.perCall = max(d.perCall, callPrices[v.Str])
-				d.containers += containerPrice(v.Str, tool)
+				d.hosted.perCall = max(d.hosted.perCall, callPrices[v.Str])
+				d.hosted.containers += containerPrice(v.Str, tool)
 			}
 			return true
 		})
@@ -382,12 +395,12 @@ func (d *Demand) readTools(tools gjson.Result) {
 			return true
 		}
 		d.Hosted = true
-		if d.uses += cmp.Or(uses, hostedCalls); !paints {
-			d.Advisors = append(d.Advisors, modelsOf(tool)...)
+		if d.hosted.uses += cmp.Or(uses, hostedCalls); !paints {
+			d.hosted.advisors = append(d.hosted.advisors, modelsOf(tool)...)
 		} else if models := modelsOf(tool); models != nil {
-			d.Painters = append(d.Painters, models...)
+			d.hosted.painters = append(d.hosted.painters, models...)
 		} else {
-			d.Painters = append(d.Painters, imageModel)
+			d.hosted.painters = append(d.hosted.painters, imageModel)
 		}
 		return true
 	})
@@ -458,16 +471,7 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, answerTokens, answers 
 	}
 	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + written)
 	if searches {
-		u.WebSearches = plugins.Known(d.MaxCalls())
+		u.WebSearches = plugins.Known(d.hosted.maxCalls())
 	}
 	return u
-}
-
-// MaxCalls bounds how often the provider calls the tools that it hosts.
-func (d *Demand) MaxCalls() int64 { return min(cmp.Or(d.calls, d.uses, hostedCalls), maxCalls) }
-
-// hostedCost is an upper bound on what the tools that the provider runs cost beside tokens,
-// searches and the models that they call.
-func (d *Demand) hostedCost() plugins.Nanodollars {
-	return d.containers + d.perCall*plugins.Nanodollars(d.MaxCalls())
 }

@@ -105,7 +105,7 @@ func (c *Call) MaxCost(u plugins.Usage) plugins.Cost {
 // hosted is an upper bound on what hosted tools cost beside the tokens of the model: unknown if
 // one of them runs a model that is not known.
 func (c *Call) hosted(d *Demand) plugins.Cost {
-	calls, cost := d.MaxCalls(), plugins.KnownCost(d.hostedCost())
+	calls, cost := d.hosted.maxCalls(), plugins.KnownCost(d.hosted.cost())
 	add := func(model string, usage func(*catalog.Model) plugins.Usage, times int64) {
 		var maxCost plugins.Cost
 		if m, ok := c.Catalog.Lookup(c.Provider, model); ok {
@@ -114,13 +114,13 @@ func (c *Call) hosted(d *Demand) plugins.Cost {
 		maxCost.N *= plugins.Nanodollars(times)
 		cost = cost.Both(maxCost)
 	}
-	for _, painter := range d.Painters {
+	for _, painter := range d.hosted.painters {
 		tokens := plugins.Known(calls * ImageTokens)
 		add(painter, func(*catalog.Model) plugins.Usage {
 			return plugins.Usage{Input: tokens, InputImage: tokens, Output: tokens, OutputImage: tokens, Images: plugins.Known(calls)}
 		}, 1)
 	}
-	for _, advisor := range d.Advisors { // reads all that the model reads
+	for _, advisor := range d.hosted.advisors { // reads all that the model reads
 		add(advisor, func(m *catalog.Model) plugins.Usage { return d.Usage(m, UpperBound, 0, 0, 1) }, calls)
 	}
 	return cost

@@ -45,8 +45,8 @@ func TestHostedTools(t *testing.T) {
 	} {
 		d := Of(plugins.Responses, objectOf(`{"input":"hi","tools":[`+c.tool+`]}`), nil)
 		u := d.Usage(m, UpperBound, 100, 1, 1)
-		if d.Hosted != c.hosted || (u.Input.N == 1_000_000) != c.hosted || d.hostedCost() != c.cost {
-			t.Errorf("%s: hosted %t, %d tokens, %v", c.tool, d.Hosted, u.Input.N, d.hostedCost())
+		if d.Hosted != c.hosted || (u.Input.N == 1_000_000) != c.hosted || d.hosted.cost() != c.cost {
+			t.Errorf("%s: hosted %t, %d tokens, %v", c.tool, d.Hosted, u.Input.N, d.hosted.cost())
 		}
 	}
 }
