@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ var (
 	sent    = metric.Constant("sent")
 	dropped = metric.Constant("dropped") // the queue was full
 	failed  = metric.Constant("failed")  // the collector did not take it
+	erased  = metric.Constant("erased")  // somebody erased it while it waited
 )
 
 // Bounds of what waits for the collector; beyond them records are dropped.
@@ -60,6 +62,8 @@ type Options struct {
 	Headers map[string]string
 	// Content adds requests and answers to the spans, where these are kept.
 	Content bool
+	// Erased is what was erased of a record while it waited, nil if nothing is ever erased.
+	Erased func(storage.RecordKey) storage.ErasureScope
 	// Logger logs when the collector stops taking spans, and when it takes them again.
 	Logger *zap.Logger
 }
@@ -210,12 +214,31 @@ func (e *Exporter) take() []*item {
 	return batch
 }
 
+// erase removes from a batch what was erased meanwhile.
+func (e *Exporter) erase(batch []*item) []*item {
+	if e.options.Erased == nil {
+		return batch
+	}
+	left := slices.DeleteFunc(batch, func(i *item) bool {
+		scope := e.options.Erased(i.record.Key())
+		if scope > 0 {
+			i.record, i.content = *i.record.Erased(scope), storage.Content{}
+		}
+		return scope == storage.EraseRecord
+	})
+	e.count(erased, len(batch)-len(left))
+	return left
+}
+
 // send gives the collector a batch. It tries again if the collector cannot be reached. If
 // the collector asks to be tried again, the client does so by itself.
 func (e *Exporter) send(ctx context.Context, batch []*item) error {
-	spans := resourceSpans(batch)
 	begun := time.Now()
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		if batch = e.erase(batch); len(batch) == 0 {
+			return nil
+		}
+		spans := resourceSpans(batch)
 		err := e.client.UploadTraces(ctx, []*tracepb.ResourceSpans{spans})
 		if err == nil {
 			e.count(sent, len(batch))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -215,6 +216,31 @@ func TestAgain(t *testing.T) {
 	shut(e, time.Second)
 	if c.received() != 1 || count(sent) != 1 {
 		t.Errorf("%d received, %d sent", c.received(), count(sent))
+	}
+}
+
+// TestErased: what is erased while it waits is not sent.
+func TestErased(t *testing.T) {
+	c := newCollector(t)
+	e, count := start(t, c.URL, true)
+	records := []*storage.Record{record(), record(), record(), record()} // the first is not erased
+	scopes := make(map[storage.RecordKey]storage.ErasureScope)
+	for i, r := range records {
+		r.UserID = "user-" + strconv.Itoa(i)
+		scopes[r.Key()] = storage.ErasureScope(i)
+	}
+	e.options.Erased = func(key storage.RecordKey) storage.ErasureScope { return scopes[key] }
+	for _, r := range records {
+		e.Export(r, content())
+	}
+	shut(e, 10*time.Second)
+	if c.received() != 3 || count(sent) != 3 || count(erased) != 1 {
+		t.Errorf("%d received, %d sent, %d erased", c.received(), count(sent), count(erased))
+	}
+	for text, want := range map[string]int{"canary-in": 1, "canary-out": 1, "user-0": 1, "user-1": 1, "user-2": 0, "user-3": 0} {
+		if got := strings.Count(string(c.raw), text); got != want {
+			t.Errorf("the collector has %s %d times, want %d", text, got, want)
+		}
 	}
 }
 

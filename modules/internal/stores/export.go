@@ -79,7 +79,7 @@ func (s *Store) exportTo(config *Export, logger *zap.Logger) {
 		names := make(metric.Set)
 		names.Add(s.name)
 		s.exported.Store(&exported{settings: *config, Exporter: export.New(export.Options{
-			Store: names.Of(s.name), Endpoint: config.Endpoint, Headers: config.Headers, Content: config.Content, Logger: logger,
+			Store: names.Of(s.name), Endpoint: config.Endpoint, Headers: config.Headers, Content: config.Content, Erased: s.journal.Erased, Logger: logger,
 		})})
 	}
 	if old != nil {
