@@ -58,7 +58,8 @@ func export(cmd *cobra.Command, args []string) error {
 
 	p := progress{w: cmd.ErrOrStderr()}
 	cursor := newCursor(c, filter, byStart, 0)
-	cursor.inputs = true
+	cursor.inputs = showsContent(cmd)
+	cursor.metrics = !cursor.inputs
 	err = cursor.read(ctx, 0, func(record gjson.Result) error {
 		if err := out.write(record); err != nil {
 			return err

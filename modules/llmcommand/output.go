@@ -76,7 +76,7 @@ func showsContent(cmd *cobra.Command) bool {
 	name, _ := cmd.Flags().GetString("format")
 	names, _ := cmd.Flags().GetStringSlice("columns")
 	columns, _ := parseColumns(names) // newOutput says what is wrong with them
-	return name != formatTable && name != formatCSV || slices.ContainsFunc(columns, func(c column) bool {
+	return slices.Contains([]string{formatJSON, formatJSONL}, name) || slices.ContainsFunc(columns, func(c column) bool {
 		return slices.ContainsFunc(bodyColumns, func(b column) bool { return b.path == c.path })
 	})
 }

@@ -324,7 +324,7 @@ func TestColumnsAreFields(t *testing.T) {
 	}
 }
 
-// A table has no bodies unless they are among its columns, and does not ask for them: a read of
+// Tables and files of metrics have no bodies unless they are among the columns, and do not ask for them: a read of
 // content is an event in the audit log.
 func TestTablesAskForNoContent(t *testing.T) {
 	address, asked := answering(t, "/v1/request/query-clickhouse", "[]")
@@ -337,6 +337,18 @@ func TestTablesAskForNoContent(t *testing.T) {
 		}
 		if got := asked.Get("includeContent").Raw; got != want {
 			t.Errorf("query %s asks with includeContent %q, want %q", args, got, want)
+		}
+	}
+	for format, want := range map[string]string{formatCSV: "false", formatFOCUS: "false", formatParquet: "false", formatFOCUSParquet: "false", formatJSONL: ""} {
+		args := []string{"--address", address, "--format", format}
+		if strings.Contains(format, formatParquet) {
+			args = append(args, "--folder", t.TempDir())
+		}
+		if _, err := run(t.Context(), exportCommand, io.Discard, args...); err != nil {
+			t.Fatal(err)
+		}
+		if got := asked.Get("includeContent").Raw; got != want {
+			t.Errorf("export as %s asks with includeContent %q, want %q", format, got, want)
 		}
 	}
 }
