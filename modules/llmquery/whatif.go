@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/internal/lowpriority"
@@ -19,7 +20,10 @@ import (
 )
 
 const (
-	whatIfPage          = 5000 // records
+	whatIfPage          = 2500 // records
+	whatIfParts         = 256  // of the time of a trial's calls
+	whatIfReaders       = 2    // that read parts at the same time
+	whatIfAhead         = 4    // pages of a part that wait
 	whatIfProgress      = time.Second
 	defaultWhatIfValues = 20
 )
@@ -109,51 +113,88 @@ func tryPolicy(c *call) error {
 }
 
 // readCalls adds the calls of a query to a trial, the oldest first, and returns how many it has read.
-// While it adds those of a page, it reads the next one. A client that has left ends both.
+// Two readers go ahead of what is added. A client that has left ends all.
 func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, creators *money.Creators, lines *json.Encoder) (calls int64, err error) {
+	parts, err := c.partsOf(q)
+	if err != nil {
+		return 0, err
+	}
 	ctx, stop := context.WithCancelCause(c.ctx)
-	defer stop(nil)
 	c.ctx = ctx
-	pages := make(chan []*storage.Record)
-	wait := lowpriority.Start(func() {
-		defer func() {
-			for range pages { // the reader does not wait if it panics
-			}
-		}()
-		for records := range pages {
-			for _, r := range records {
-				if err := addCall(ctx, trial, creators, r); err != nil {
+	pages := make([]chan []*storage.Record, len(parts))
+	for i := range pages {
+		pages[i] = make(chan []*storage.Record, whatIfAhead)
+	}
+	var begun atomic.Int64
+	for range whatIfReaders {
+		wait := lowpriority.Start(func() {
+			defer stop(nil) // nobody waits for a reader that panics
+			for i := begun.Add(1) - 1; i < int64(len(parts)); i = begun.Add(1) - 1 {
+				err := parts[i].EachPage(c.page, func(records []*storage.Record) error {
+					select {
+					case pages[i] <- records:
+						return nil
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+				})
+				if err != nil {
 					stop(err)
 					return
 				}
+				close(pages[i])
 			}
-		}
-	})
-	defer func() {
-		close(pages)
-		wait()
-		err = cmp.Or(context.Cause(ctx), err)
-	}()
+			<-ctx.Done()
+		})
+		defer wait()
+	}
+	defer stop(nil)
 	reportedAt, connection := time.Now(), http.NewResponseController(c.w)
-	err = q.EachPage(c.page, func(records []*storage.Record) error {
-		select {
-		case pages <- records:
-		case <-ctx.Done():
-			return ctx.Err()
+	for _, part := range pages {
+		for open := true; open; {
+			var records []*storage.Record
+			select {
+			case records, open = <-part:
+			case <-ctx.Done():
+				return calls, context.Cause(ctx)
+			}
+			for _, r := range records {
+				if err := addCall(ctx, trial, creators, r); err != nil {
+					return calls, err
+				}
+			}
+			if calls += int64(len(records)); time.Since(reportedAt) < whatIfProgress {
+				continue
+			}
+			reportedAt = time.Now()
+			if err := lines.Encode(whatIfLine{Calls: calls}); err != nil {
+				return calls, err
+			}
+			_ = connection.Flush() // the client reads the line later
 		}
-		calls += int64(len(records))
-		if time.Since(reportedAt) < whatIfProgress || len(records) < q.Limit {
-			return nil
+	}
+	return calls, nil
+}
+
+// partsOf returns queries for what a query finds, part by part of the time between the first and the last.
+func (c *call) partsOf(q *storage.RequestQuery) (parts []*storage.RequestQuery, err error) {
+	var bounds [2]storage.Timestamp
+	for i := range bounds {
+		end := *q
+		end.Sort, end.Limit, end.Columns = []storage.Sort{{Key: storage.SortCreatedAt, Desc: i == 1}}, 1, []string{}
+		found, err := c.page(&end)
+		if err != nil || len(found) == 0 {
+			return nil, err
 		}
-		reportedAt = time.Now()
-		if err := lines.Encode(whatIfLine{Calls: calls}); err != nil {
-			stop(err)
-			return err
-		}
-		_ = connection.Flush() // the client reads the line later
-		return nil
-	})
-	return calls, err
+		bounds[i] = found[0].CreatedAt
+	}
+	length := (bounds[1]-bounds[0])/whatIfParts + 1
+	for from := bounds[0]; from <= bounds[1]; from += length {
+		part := *q // the narrower bounds first, by which a store begins
+		part.Filter = storage.And(within(storage.Window{From: from, To: min(from+length-1, bounds[1])}), q.Filter)
+		parts = append(parts, &part)
+	}
+	return parts, nil
 }
 
 // addCall adds a call to a trial. creators is nil if nothing depends on who created its key.
