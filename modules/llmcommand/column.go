@@ -145,7 +145,7 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 	case millis:
 		return plugins.Milliseconds(value.Int()).String()
 	case dollars:
-		return nanodollars(value.Num).String()
+		return formatCost(nanodollars(value.Num))
 	case amount:
 		return formatAmount(value.Num, record.Get("quantity").Str)
 	case count:
@@ -164,6 +164,14 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 // nanodollars is an amount of the API, which is in dollars.
 func nanodollars(dollars float64) plugins.Nanodollars {
 	return plugins.Nanodollars(math.Round(dollars * 1e9))
+}
+
+// formatCost rounds to six decimals, which all costs of a table have, unless nothing would be left.
+func formatCost(cost plugins.Nanodollars) string {
+	if rounded := plugins.Nanodollars(math.Round(float64(cost)/1e3)) * 1e3; rounded != 0 {
+		cost = rounded
+	}
+	return cost.String()
 }
 
 // formatAmount writes an amount of a budget. Dollars have cents; less than one has all of its decimals.

@@ -202,7 +202,7 @@ func (s *summary) String() string {
 		requests = "request"
 	}
 	return fmt.Sprintf("%s %s, cost %s, tokens %s", formatCount(s.requests), requests,
-		s.cost.text(s.requests, plugins.Nanodollars.String), s.tokens.text(s.requests, formatCount))
+		s.cost.text(s.requests, formatCost), s.tokens.text(s.requests, formatCount))
 }
 
 func (s *sum[T]) text(requests int64, format func(T) string) string {

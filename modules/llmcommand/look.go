@@ -63,7 +63,7 @@ func (t *usageTotal) add(c *agentlog.Call, cost, saving plugins.Cost) {
 func (t *usageTotal) row(name string) []string {
 	cost := "-"
 	if t.Cost.Valid {
-		cost = t.Cost.N.String()
+		cost = formatCost(t.Cost.N)
 	}
 	if t.Unpriced > 0 {
 		cost += fmt.Sprintf(" (%s unknown)", formatCount(t.Unpriced))

@@ -45,11 +45,11 @@ func TestQueryTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-TIME                 MODEL         STATUS  LATENCY  TTFT      IN  OUT        COST  USER
-2026-11-21 00:01:00  �[31mモデル      499        -     -       -    -           -  -
-2026-11-21 00:00:00  gpt-4o-mini      200    1.25s  80ms  12,000   34  $0.0018275  Ada
+TIME                 MODEL         STATUS  LATENCY  TTFT      IN  OUT       COST  USER
+2026-11-21 00:01:00  �[31mモデル      499        -     -       -    -          -  -
+2026-11-21 00:00:00  gpt-4o-mini      200    1.25s  80ms  12,000   34  $0.001828  Ada
 
-2 requests, cost $0.0018275 (1 unknown), tokens 12,034 (1 unknown)
+2 requests, cost $0.001828 (1 unknown), tokens 12,034 (1 unknown)
 `
 	if got := "\n" + out.String(); got != want {
 		t.Errorf("table%s\nwant%s", got, want)
@@ -286,6 +286,10 @@ func TestNumbers(t *testing.T) {
 		{formatAmount(0.000021, "usd"), "$0.000021"},
 		{formatAmount(0, "usd"), "$0.00"},
 		{formatAmount(1234, "tokens"), "1,234"},
+		{formatCost(29_565_137_100), "$29.565137"},
+		{formatCost(-812_343_975), "-$0.812344"},
+		{formatCost(7), "$0.000000007"},
+		{formatCost(0), "$0.000000"},
 		{formatBytes(0), "0 B"},
 		{formatBytes(999), "999 B"},
 		{formatBytes(1000), "1.0 kB"},

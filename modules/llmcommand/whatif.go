@@ -33,8 +33,8 @@ func whatIfCommand(cmd *cobra.Command) {
 func whatIf(cmd *cobra.Command, args []string) error {
 	by, _ := cmd.Flags().GetString("by")
 	columns := []column{
-		{by, "value", plain}, {"calls", "calls", plain}, {"recorded", "compared_cost", plain}, {"expected", "expected_cost", plain},
-		{"at least", "low_cost", plain}, {"at most", "high_cost", plain}, {"unknown", "unknown_calls", plain}, {"refused", "refused_calls", plain},
+		{by, "value", plain}, {"calls", "calls", plain}, {"recorded", "compared_cost", dollars}, {"expected", "expected_cost", dollars},
+		{"at least", "low_cost", dollars}, {"at most", "high_cost", dollars}, {"unknown", "unknown_calls", plain}, {"refused", "refused_calls", plain},
 	}
 	out, err := outputOf(cmd, cmd.OutOrStdout(), false, columns, queryFormats...)
 	if err != nil {
