@@ -136,7 +136,7 @@ func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) 
 	if err != nil {
 		return nil, err
 	}
-	err = eachRow(ctx, conn, "SELECT DISTINCT org FROM (SELECT DISTINCT org FROM records UNION ALL SELECT DISTINCT org FROM session_tags UNION ALL SELECT DISTINCT org FROM views UNION ALL SELECT DISTINCT org FROM conversation_changes) ORDER BY org", nil, textTo(&orgs))
+	err = eachRow(ctx, conn, "SELECT DISTINCT org FROM (SELECT DISTINCT org FROM records UNION ALL SELECT DISTINCT org FROM session_tags UNION ALL SELECT DISTINCT org FROM views UNION ALL SELECT DISTINCT org FROM conversation_changes) WHERE org != '' ORDER BY org", nil, textTo(&orgs))
 	if err != nil {
 		return nil, fmt.Errorf("reading the organisations from ClickHouse: %w", explain(ctx, err))
 	}

@@ -16,10 +16,12 @@ import (
 	"maps"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -53,6 +55,7 @@ type Backend struct {
 	conn     clickhouse.Conn
 	contents storage.Contents
 	pruned   time.Time // what conversations had before is deleted
+	node     uuid.UUID // storage.Host.Journal
 
 	// trace sees every statement that reads records, for a test.
 	trace func(statement string)
@@ -70,20 +73,49 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 	if err != nil {
 		return storage.Position{}, fmt.Errorf("opening ClickHouse at %v: %w", b.config.Options.Addr, explain(ctx, err))
 	}
-	created, err := schemaCreated(ctx, conn)
+	position, err := b.compare(ctx, conn, h)
 	if err != nil {
 		return storage.Position{}, errors.Join(fmt.Errorf("opening ClickHouse: %w", explain(ctx, err)), conn.Close())
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.conn, b.contents = conn, h.Contents
-	position := h.Position
-	if createdAgain(h.Database, created) {
-		position = storage.Position{} // the database was deleted, and this one was created since
-	}
-	h.Database = strconv.FormatInt(created, 10)
+	b.conn, b.contents, b.node = conn, h.Contents, h.Journal
 	return position, nil
 }
+
+// compare compares the database with what the host knows of it, and returns how far it reaches.
+func (b *Backend) compare(ctx context.Context, conn clickhouse.Conn, h *storage.Host) (storage.Position, error) {
+	created, err := schemaCreated(ctx, conn)
+	if err != nil {
+		return storage.Position{}, err
+	}
+	tables, err := unmarked(ctx, conn, h.Journal)
+	if err == nil {
+		err = mark(ctx, conn, h.Journal, tables)
+	}
+	if err != nil {
+		return storage.Position{}, err
+	}
+	known, marked := strings.CutSuffix(h.Database, withMarks)
+	h.Database = strconv.FormatInt(created, 10) + withMarks
+	if createdAgain(known, created) {
+		return storage.Position{}, nil // the database was deleted, and this one was created since
+	}
+	position := h.Position
+	for _, table := range tables {
+		switch {
+		case !marked: // by a version that did not
+		case table == "records":
+			position = storage.Position{}
+		case h.Damaged != nil:
+			h.Damaged(lost(table))
+		}
+	}
+	return position, nil
+}
+
+// withMarks ends storage.Host.Database once the tables have the marks of the node.
+const withMarks = " marked"
 
 // connect makes a connection to the database, with its schema as this version wants it.
 func (b *Backend) connect(ctx context.Context) (clickhouse.Conn, error) {
@@ -205,4 +237,5 @@ var (
 
 	_ storage.ResponseFinder = (*Backend)(nil)
 	_ storage.SpanFinder     = (*Backend)(nil)
+	_ storage.Verifier       = (*Backend)(nil)
 )

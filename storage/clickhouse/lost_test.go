@@ -1,7 +1,9 @@
 package clickhouse_test
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,5 +96,78 @@ func TestALostDatabaseIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// A table that is truncated is noticed, at once if Weir looks for damage, and counted by the next start
+// if it had the records.
+func TestATruncatedTableIsNoticed(t *testing.T) {
+	o := clickhousetest.Options(t)
+	conn, err := clickhouse.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	dir := t.TempDir()
+	open := func() (*journal.Journal, journal.Integrity) {
+		t.Helper()
+		j, err := journal.Open(t.Context(), backend.New(backend.Config{Options: *o}), journal.Options{Dir: dir, SegmentBytes: 8 << 10})
+		if err == nil {
+			err = cmp.Or(j.Connected(t.Context()), j.Flush(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j, j.Integrity()
+	}
+	const calls = 40
+	j, _ := open()
+	for range calls {
+		r := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: storage.Millis(time.Now())}
+		j.Begin(r)
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: make([]byte, 1000)}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	j, _ = open() // seals what is over
+	for j.Status().RawSegments > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for i, table := range []string{"content", "scores", "records"} {
+		if problems, err := j.Backend().(storage.Verifier).Verify(t.Context()); len(problems) > 0 || err != nil {
+			t.Fatal(problems, err)
+		}
+		if err := conn.Exec(t.Context(), "TRUNCATE TABLE "+table); err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := j.Backend().(storage.Verifier).Verify(t.Context()); len(problems) != 1 || !strings.Contains(problems[0], table) || err != nil {
+			t.Errorf("of the truncated table %s Verify says %q, %v", table, problems, err)
+		}
+		for range 2 { // noticed once
+			if err := j.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			var integrity journal.Integrity
+			j, integrity = open()
+			lost := int64(0)
+			if table == "records" {
+				lost = calls
+			}
+			if len(integrity.Damage) != i+1 || integrity.Lost() != lost || integrity.Seen != calls || integrity.Unaccounted() != 0 {
+				t.Errorf("after %s was truncated: %+v", table, integrity)
+			}
+		}
+	}
+	if orgs, err := j.Backend().Organisations(t.Context()); len(orgs) > 0 || err != nil {
+		t.Errorf("the organisations are %q, %v", orgs, err)
+	}
+	if err := j.Close(context.Background()); err != nil {
+		t.Fatal(err)
 	}
 }
