@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -113,13 +112,6 @@ func (t *Trial) ran(r *storage.Record) bool {
 	return t.policy.Name != "" && r.RequestModel == t.policy.Name
 }
 
-// Tokenizers differ, and so does how much models write. Where the recorded model and another one are of
-// different makers, the counts are taken to be these parts of the recorded ones.
-const (
-	leastInput, mostInput   = 0.7, 1.5
-	leastOutput, mostOutput = 0.5, 2.0
-)
-
 // at sets what a call would have cost at a target, and reports whether anybody can say.
 func (t *Trial) at(r *recorded, s *routing.Share, of *span) bool {
 	if s.Listed == nil {
@@ -162,7 +154,7 @@ func (t *Trial) at(r *recorded, s *routing.Share, of *span) bool {
 	if asItWas {
 		of.expected.usage = usage
 	}
-	if r.listed == nil || owner(r.listed) != owner(s.Listed) {
+	if r.listed == nil || t.tokenizerOf(r.listed) != t.tokenizerOf(s.Listed) {
 		scale(&of.low.usage, leastInput, leastOutput)
 		scale(&of.high.usage, mostInput, mostOutput)
 	}
@@ -220,14 +212,6 @@ func limit(u *plugins.Usage, c *routing.Choice) {
 			u.Output.N, u.BilledOutput.N, u.Reasoning.N = min(u.Output.N, limit), min(u.BilledOutput.N, limit), min(u.Reasoning.N, limit)
 		}
 	}
-}
-
-// owner is the maker of a model, whose tokenizer it has.
-func owner(m *catalog.Model) string {
-	if m.Owner != "" {
-		return strings.ToLower(m.Owner)
-	}
-	return m.Provider
 }
 
 // scale multiplies the counts of a usage.

@@ -32,6 +32,8 @@ type Trial struct {
 	all     span   // of all its targets together
 	turns   map[uuid.UUID]turn
 	places  map[place]int32 // their numbers
+	// tokenizers are the names of those of the models, at most as many as the catalogue has.
+	tokenizers map[*catalog.Model]string
 	// cached are the tokens that each target's cache is expected to have of a conversation, by its
 	// last turn and the name of the target. It is nil if conversations stay at their target.
 	cached   map[uuid.UUID]map[string]float64
@@ -77,7 +79,7 @@ func New(p *Policy, resolver *routing.Resolver) (*Trial, error) {
 	}
 	t := &Trial{
 		Total: newAmount(), By: make(map[string]map[string]*Amount), Targets: make(map[string]*Amount),
-		policy: p, catalog: resolver.Catalog, targets: targets, missing: missing, limits: newLimits(p.Budgets), turns: make(map[uuid.UUID]turn), places: make(map[place]int32),
+		policy: p, catalog: resolver.Catalog, targets: targets, missing: missing, limits: newLimits(p.Budgets), turns: make(map[uuid.UUID]turn), places: make(map[place]int32), tokenizers: make(map[*catalog.Model]string),
 	}
 	if p.NoAffinity {
 		t.cached = make(map[uuid.UUID]map[string]float64)
@@ -221,7 +223,7 @@ func (t *Trial) Budgets() []money.TrialSummary {
 func (t *Trial) Assumptions() []string {
 	list := []string{
 		"Every target answers, within its limits: no call falls over to another one.",
-		"A model of the same maker counts and writes as many tokens as the recorded one. Of another maker, the input is 0.7 to 1.5 times and the output 0.5 to 2 times as long.",
+		"A model with the tokenizer of the recorded one counts and writes as many tokens. With another one, the input is 0.7 to 1.5 times and the output 0.5 to 2 times as long. Each maker has its own; Anthropic's of Opus 4.7, Sonnet 5 and later counts 1.3 times as much as its earlier one (platform.claude.com/docs/en/build-with-claude/token-counting), and OpenAI's of gpt-4o and later is another than that of gpt-4 (github.com/openai/tiktoken).",
 	}
 	if t.policy.CacheLife == "" {
 		list = append(list, "A conversation whose turn before went to the same target finds the turn in the provider's cache, for an hour, or for as long as its marks say, 5 minutes or an hour, where the provider caches what requests mark.")
