@@ -61,7 +61,7 @@ func (f *finder) numberAt(text []byte, at int, r *reading) int {
 		i += n
 	}
 	f.groups = groups
-	if len(groups) == 1 && end-at < 7 && !isAlnum(before(text, at)) && !isAlnum(after(text, end)) {
+	if len(groups) == 1 && end-at < minDigits && classes[before(text, at)]&letterClass == 0 {
 		return end // the most frequent numbers are short
 	}
 	for g := 0; g < len(groups); {
@@ -102,6 +102,9 @@ func (f *finder) window(text []byte, groups []group) (kind detector, from, to in
 			n.digits = append(n.digits, c-'0')
 		}
 		n.to = g.to
+		if len(n.digits) < minDigits && !isAlnum(after(text, g.to)) {
+			continue
+		}
 		if end, ok := n.dni(); ok && f.masks(nationalKind) {
 			kind, from, to = nationalKind, first.from, end
 		}
@@ -121,7 +124,8 @@ func (f *finder) window(text []byte, groups []group) (kind detector, from, to in
 	return kind, from, to
 }
 
-const maxDigits = 19
+// minDigits and maxDigits bound the digits of what numbers are, unless letters stand before them.
+const minDigits, maxDigits = 8, 19
 
 // number is a number of one or more groups.
 type number struct {

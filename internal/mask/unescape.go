@@ -170,14 +170,11 @@ type formRun struct {
 
 // isSpace reports whether a + that follows a text is a space. Each call has a longer text.
 func (r *formRun) isSpace(text []byte) bool {
-	for ; r.read < len(text); r.read++ {
-		switch text[r.read] {
-		case '=':
-			r.value = true
-		case ' ', '\t', '\r', '\n', '"', '<', '>':
-			r.value = false
-		}
+	if equals := bytes.LastIndexByte(text[r.read:], '='); equals >= 0 {
+		r.read, r.value = r.read+equals, true
 	}
+	r.value = r.value && !bytes.ContainsAny(text[r.read:], " \t\r\n\"<>")
+	r.read = len(text)
 	return r.value
 }
 
