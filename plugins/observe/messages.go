@@ -124,6 +124,7 @@ var messagesIteration = tables(messagesTokens, Table{"type": EventType, "model":
 var messagesTokens = Table{
 	"input_tokens":                             UncachedInput,
 	"cache_read_input_tokens":                  CacheRead,
+	"prompt_tokens_details.cached_tokens":      IncludedCacheRead, // DashScope counts as Chat Completions does (https://github.com/jeremychone/rust-genai/pull/258)
 	"cache_creation_input_tokens":              CacheWrite,
 	"cache_creation.ephemeral_5m_input_tokens": CacheWrite5m,
 	"cache_creation.ephemeral_1h_input_tokens": CacheWrite1h,

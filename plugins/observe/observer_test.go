@@ -188,6 +188,11 @@ func TestObserver(t *testing.T) {
 			Usage: usage{Input: known(186), Output: known(9), CacheRead: known(100), CacheWrite: known(70), CacheWrite1h: known(40),
 				Reasoning: known(3), WebSearches: known(1)}},
 	}, {
+		"dashscope's messages, whose input has the cached tokens in it", plugins.Messages, "custom", sseType,
+		events(`{"type":"message_start","message":{"model":"qwen","content":[],"usage":{"input_tokens":3602,"output_tokens":0}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"cache_creation_input_tokens":0,"cache_read_input_tokens":3604,"prompt_tokens_details":{"cached_tokens":3604},"output_tokens":878}}`),
+		plugins.ResponseInfo{Stream: true, Model: "qwen", Finish: "end_turn", Usage: usage{Input: known(3604), Output: known(878), CacheRead: known(3604), CacheWrite: known(0)}},
+	}, {
 		"messages that were compacted, and an advisor", plugins.Messages, "anthropic", jsonType,
 		`{"model":"claude","type":"message","stop_reason":"end_turn","usage":{"input_tokens":162,"output_tokens":11,"iterations":[
 			{"type":"compaction","input_tokens":9000,"cache_read_input_tokens":1000,"output_tokens":700},
