@@ -29,6 +29,7 @@ func addAdminAddress(cmd *cobra.Command) {
 func addAdminFlags(cmd *cobra.Command) {
 	addAdminAddress(cmd)
 	cmd.Flags().StringP("format", "o", formatTable, "Format: table, or json, which is what the admin endpoint answers")
+	completeFlag(cmd, "format", adminFormats)
 }
 
 func adminOf(cmd *cobra.Command) string {

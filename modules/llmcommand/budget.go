@@ -25,14 +25,14 @@ func budgetCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addFormatFlags(cmd, "accounts", queryFormats...)
 	cmd.Args = cobra.NoArgs
-	set := keyAction("set <name> <limit>", "Creates a budget or a limit, or replaces it", cobra.ExactArgs(2), setBudget)
+	set := keyAction("set <budget> <limit>", "Creates a budget or a limit, or replaces it", cobra.ExactArgs(2), setBudget)
 	addBudgetFlags(set)
 	f := set.Flags()
 	f.String("since", "", "The day or time since which records count in a new budget, such as 2026-11-01 (default: it begins at 0)")
 	f.Float64Slice("alert", nil, "Report at these percentages of the limit, such as 80,95")
 	f.Bool("trust", false, "Count by what calls say of themselves, which their keys need not vouch for")
 	f.Bool("observe", false, "Count calls and report which of them would be refused, and refuse none")
-	cmd.AddCommand(set, keyAction("delete <name>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget), tryCommand())
+	cmd.AddCommand(set, keyAction("delete <budget>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget), tryCommand())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out, err := outputOf(cmd, cmd.OutOrStdout(), false, budgetColumns, queryFormats...)
 		if err != nil {

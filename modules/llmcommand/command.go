@@ -482,6 +482,7 @@ this directory. It overwrites nothing.`,
 		c.CobraFunc = func(cmd *cobra.Command) {
 			build(cmd)
 			cmd.GroupID = groupOf(c.Name)
+			completeValues(cmd)
 			makeErrorsHarmless(cmd)
 			cmd.SetOut(onScreen(os.Stdout))
 			one = cmd

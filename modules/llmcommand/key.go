@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,6 +15,9 @@ import (
 
 	"github.com/weirhq/weir/modules/llmadmin"
 )
+
+// keyScopes are what a key can allow.
+var keyScopes = []string{"gateway", "log", "metrics", "query", "write", "admin"}
 
 var keyColumns = []column{
 	{"id", "id", plain}, {"name", "name", plain}, {"owner", "owner", plain}, {"project", "project", plain}, {"scopes", "scopes", plain},
@@ -30,12 +34,12 @@ func keyCommand(cmd *cobra.Command) {
 	addFormatFlags(show, "keys", queryFormats...)
 
 	create := keyAction("create <name>", "Creates a key, and shows its secret once", cobra.ExactArgs(1), createKey)
-	create.Flags().StringSlice("scopes", []string{"gateway", "log"}, "What the key allows: query, write, gateway, log, admin")
+	create.Flags().StringSlice("scopes", []string{"gateway", "log"}, "What the key allows: "+strings.Join(keyScopes, ", "))
 	addSettingFlags(create)
 
 	update := keyAction("update <id>", "Changes what a key may do", cobra.ExactArgs(1), updateKey)
 	update.Flags().String("name", "", "Another name")
-	update.Flags().StringSlice("scopes", nil, "What the key allows: query, write, gateway, log, admin")
+	update.Flags().StringSlice("scopes", nil, "What the key allows: "+strings.Join(keyScopes, ", "))
 	addSettingFlags(update)
 
 	rotate := keyAction("rotate <id>", "Gives a key another secret, and shows it once", cobra.ExactArgs(1), rotateKey)

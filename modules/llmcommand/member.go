@@ -19,7 +19,7 @@ func memberCommand(cmd *cobra.Command) {
 		return change(cmd, http.MethodPost, "/v1/organization/invites", map[string]any{"email": args[0], "role": role}, args[0], "invited")
 	})
 	invite.Flags().String("role", "reader", "reader, or owner, who administers")
-	add := keyAction("add <email> <project>", "Adds a member to a project", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
+	add := keyAction("add <member> <project>", "Adds a member to a project", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
 		path, err := projectPath(cmd, args[1])
 		if err != nil {
 			return err
@@ -29,7 +29,7 @@ func memberCommand(cmd *cobra.Command) {
 	})
 	add.Flags().String("role", "member", "member, or owner, who administers the project")
 	cmd.AddCommand(list, invite, add,
-		keyAction("remove <email>", "Removes a member, and ends the member's keys", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+		keyAction("remove <member>", "Removes a member, and ends the member's keys", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			path, err := objectPath(cmd, membersPath, "email", args[0], "member")
 			if err != nil {
 				return err

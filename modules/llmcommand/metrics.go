@@ -20,6 +20,11 @@ var percentiles = []string{"p50", "p95", "p99"}
 
 func addMetricsFlags(cmd *cobra.Command) {
 	cmd.Flags().StringSlice("by", nil, "Show what requests add up to by a field, a time (min, hour, day, week, month: 30 days) or both")
+	by := []string{"min", "hour", "day", "week", "month"}
+	for _, dimension := range storage.Dimensions {
+		by = append(by, string(dimension))
+	}
+	completeFlag(cmd, "by", by)
 	for _, p := range percentiles {
 		cmd.Flags().Bool(p, false, "With --by, show this percentile of latency and time to first token")
 	}
@@ -66,6 +71,7 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 func facetsCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	cmd.Flags().StringP("format", "o", formatTable, "Format of the values: "+strings.Join(queryFormats, ", "))
+	completeFlag(cmd, "format", queryFormats)
 	cmd.Flags().StringSlice("fields", []string{"model", "provider", "user", "status", "end_state"}, "Fields whose values to show, as in model,status,property.env")
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = facets

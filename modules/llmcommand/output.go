@@ -40,6 +40,7 @@ func addOutputFlags(cmd *cobra.Command, formats ...string) {
 // times.
 func addFormatFlags(cmd *cobra.Command, rows string, formats ...string) {
 	cmd.Flags().StringP("format", "o", formats[0], "Format of the "+rows+": "+strings.Join(formats, ", "))
+	completeFlag(cmd, "format", formats)
 	if slices.Contains(formats, formatTable) {
 		cmd.Flags().Bool("utc", false, "Show times in UTC, not in the local time zone")
 	}

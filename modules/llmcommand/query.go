@@ -20,6 +20,7 @@ func queryCommand(cmd *cobra.Command) {
 	addOutputFlags(cmd, queryFormats...)
 	cmd.Flags().Int("limit", 20, fmt.Sprintf("Show so many requests at most, up to %d", maxLimit))
 	cmd.Flags().StringSlice("sort", nil, "Keys to sort by, as in cost:desc,user:asc; without a direction, the largest first (default time:desc)")
+	completeFlag(cmd, "sort", headings(allColumns))
 	addMetricsFlags(cmd)
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = query
