@@ -19,14 +19,21 @@ func (m *messagesRequest) readMessages() error {
 	if len(m.messages.Array()) == 0 {
 		return translate.Missing("messages")
 	}
-	for i, v := range m.marked().Array() {
+	messages := m.marked().Array()
+	from, compacted := compaction(messages)
+	for i, v := range messages {
 		path := fmt.Sprintf("messages[%d]", i)
 		if !v.IsObject() {
 			return plugins.Invalid(path, "Invalid type for '%s': expected an object.", path)
 		}
 		role, content := v.Get("role").Str, v.Get("content")
 		m.leaveOut(path, v, "role", "content")
+		first := 0
+		if i == from {
+			first = compacted
+		}
 		switch {
+		case i < from:
 		case role != "user" && role != "assistant" && role != "system":
 			return translate.InvalidValue(path+".role", role, []string{"user", "assistant", "system"})
 		case content.Type == gjson.String:
@@ -34,7 +41,7 @@ func (m *messagesRequest) readMessages() error {
 		case !content.IsArray():
 			return translate.Missing(path + ".content")
 		default:
-			if err := m.blocks(path, role, content); err != nil {
+			if err := m.blocks(path, role, content, first); err != nil {
 				return err
 			}
 		}
@@ -63,9 +70,23 @@ func (m *messagesRequest) marked() gjson.Result {
 	return gjson.Parse(marked)
 }
 
-// blocks reads the blocks of a message. Those in a row that are content become one message of Responses, the
+// compaction returns the message and the block from which on a model reads the conversation: the last
+// compaction, which has a summary of all before it, or the beginning
+// (https://platform.claude.com/docs/en/build-with-claude/compaction).
+func compaction(messages []gjson.Result) (message, block int) {
+	for i, v := range slices.Backward(messages) {
+		for j, b := range slices.Backward(v.Get("content").Array()) {
+			if b.Get("type").Str == "compaction" && b.Get("content").Str != "" {
+				return i, j
+			}
+		}
+	}
+	return 0, 0
+}
+
+// blocks reads the blocks of a message from one of them on. Those in a row that are content become one message of Responses, the
 // others become items.
-func (m *messagesRequest) blocks(path, role string, content gjson.Result) error {
+func (m *messagesRequest) blocks(path, role string, content gjson.Result, from int) error {
 	var parts []byte // of the message that is open
 	first := 0
 	say := func() {
@@ -75,6 +96,9 @@ func (m *messagesRequest) blocks(path, role string, content gjson.Result) error 
 		}
 	}
 	for i, block := range content.Array() {
+		if i < from {
+			continue
+		}
 		at := fmt.Sprintf("%s.content[%d]", path, i)
 		kind := block.Get("type").Str
 		if slices.Contains(partTypes, kind) {
@@ -117,6 +141,9 @@ func (m *messagesRequest) block(path, kind string, v gjson.Result) error {
 		m.item(path, 0, member(fmt.Appendf(nil, `{"type":"reasoning","summary":[%s]`, summary), "encrypted_content", v.Get("signature")))
 	case kind == "redacted_thinking":
 		m.item(path, 0, member([]byte(`{"type":"reasoning","summary":[]`), "encrypted_content", v.Get("data")))
+	case kind == "compaction" && v.Get("content").Str != "":
+		m.item(path, 0, fmt.Appendf(nil, `{"role":"user","content":[{"type":"input_text","text":%s}]`, v.Get("content").Raw))
+	case kind == "compaction": // one that failed
 	case kind == "server_tool_use" || strings.HasSuffix(kind, "_tool_result"): // the text that follows has what came of it
 		m.warnings = append(m.warnings, path+": "+kind+" left out")
 	default:

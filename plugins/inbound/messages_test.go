@@ -60,6 +60,18 @@ func TestMessagesRequest(t *testing.T) {
 	}
 }
 
+// A model reads the summary in place of what was compacted.
+func TestMessagesAreReadFromTheLastCompaction(t *testing.T) {
+	for _, c := range []asks{
+		{`"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"compaction","content":"old"}]},{"role":"user","content":"a"},` +
+			`{"role":"assistant","content":[{"type":"text","text":"b"},{"type":"compaction","content":"sum"},{"type":"text","text":"c"}]},{"role":"user","content":"d"}]`, "input",
+			`[{"role":"user","content":[{"type":"input_text","text":"sum"}]},{"role":"assistant","content":[{"type":"output_text","text":"c","annotations":[]}]},{"role":"user","content":"d"}]`, ""},
+		{`"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"compaction","content":null},{"type":"text","text":"c"}]}]`, "input.1.content.0.text", `"c"`, ""},
+	} {
+		c.check(t, plugins.Messages, `"model":"m","max_tokens":10`)
+	}
+}
+
 func TestMessagesContent(t *testing.T) {
 	result := `{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","cache_control":{"type":"ephemeral"},"content":`
 	for _, c := range []asks{
