@@ -103,6 +103,9 @@ func (c *Client) Setup(project string, g Gateway) (*Change, error) {
 			return nil, fmt.Errorf("%s: %w", change.File, err)
 		}
 	}
+	if c.noComments && !json.Valid(text) {
+		return nil, fmt.Errorf("%s: %s ignores a file with comments, or with commas at the end of lists: take them out", change.File, c.Title)
+	}
 	for _, path := range c.rivals {
 		if _, ok, _ := c.format.find(text, path); ok && g.TokenCommand != nil {
 			return nil, fmt.Errorf("%s: %s wins over your login: remove it", change.File, strings.Join(path, "."))

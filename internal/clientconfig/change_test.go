@@ -78,16 +78,17 @@ func TestSetupAndUndo(t *testing.T) {
 		before []string // nil text means that there is no file
 		check  func(t *testing.T, text string)
 	}{
-		{claude, []string{"", "{}", "{\n}\n", `{"a":1}`, "{\n\t// mine\n\t\"model\": \"opus\",\n\t\"env\": {\n\t\t\"FOO\": \"1\", // one\n\t},\n}\n",
+		{claude, []string{"", "{}", "{\n}\n", `{"a":1}`,
 			"{\n  \"env\": {\"ANTHROPIC_BASE_URL\": \"http://old\", \"ANTHROPIC_AUTH_TOKEN\" : \"x\"},\n  \"permissions\": {\"allow\": [ ]}}",
-			"{\r\n  \"env\": {}\r\n}\r\n", "{ /* none */ }"}, func(t *testing.T, text string) {
+			"{\r\n  \"env\": {}\r\n}\r\n"}, func(t *testing.T, text string) {
 			plain, err := hujson.Standardize([]byte(text))
 			if got := gjson.GetBytes(plain, "env"); err != nil || got.Get("ANTHROPIC_BASE_URL").Str != "https://llm.example.com" ||
 				got.Get("ANTHROPIC_AUTH_TOKEN").Str != gateway.Key || got.Get("ANTHROPIC_MODEL").Str != "gpt-5-mini" {
 				t.Errorf("%v\n%s", err, text)
 			}
 		}},
-		{opencode, []string{"", "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n", `{"provider":{"weir":{"npm":"x"},"b":{}}}`}, func(t *testing.T, text string) {
+		{opencode, []string{"", "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n", `{"provider":{"weir":{"npm":"x"},"b":{}}}`,
+			"{\n\t// mine\n\t\"model\": \"opus\",\n\t\"provider\": {\n\t\t\"b\": {}, // one\n\t},\n}\n", "{ /* none */ }"}, func(t *testing.T, text string) {
 			plain, err := hujson.Standardize([]byte(text))
 			if got := gjson.GetBytes(plain, "provider.weir"); err != nil || got.Get("options.baseURL").Str != "https://llm.example.com/v1" || !got.Get("models.gpt-5-mini").Exists() {
 				t.Errorf("%v\n%s", err, text)
@@ -338,6 +339,14 @@ func TestYAMLItemWithGaps(t *testing.T) {
 			strings.Contains(c.new, "# mine") != strings.Contains(string(change.After), "# mine") || strings.Join(change.Kept, " ") != c.kept {
 			t.Errorf("%v, %v\n%s", err, change.Kept, change.After)
 		}
+	}
+}
+
+// Claude Code ignores settings with comments.
+func TestNoComments(t *testing.T) {
+	put(t, home(t, claude), "{ // mine\n}\n")
+	if _, err := claude.Setup("", gateway); err == nil || !strings.Contains(err.Error(), "Claude Code ignores a file with comments") {
+		t.Error(err)
 	}
 }
 

@@ -13,6 +13,7 @@ var claude = &Client{
 	Overrides:    []string{"ANTHROPIC_API_KEY"},
 	rivals:       [][]string{{"env", "ANTHROPIC_AUTH_TOKEN"}, {"env", "ANTHROPIC_API_KEY"}},
 	format:       jsonFormat{},
+	noComments:   true,
 	file: func(project string) (string, error) {
 		if project != "" { // settings.json of a project is committed, and this has the key
 			return filepath.Join(project, ".claude", "settings.local.json"), nil

@@ -37,6 +37,8 @@ type Client struct {
 	file     func(project string) (string, error)
 	format   format
 	settings func(Gateway) []setting
+	// noComments is set for a client that ignores a JSON file with comments, or commas at the end of lists.
+	noComments bool
 	// rivals are the settings that win over a TokenCommand.
 	rivals [][]string
 }
