@@ -47,13 +47,13 @@ type budget struct {
 	EndsAt   *storage.Timestamp `json:"ends_at"`
 	// Values is how many values have spent something, Accounts the values that spent the most.
 	Values   int       `json:"values"`
-	Accounts []counted `json:"accounts"`
+	Accounts []budgetAccount `json:"accounts"`
 	// Warnings say what may be wrong with a budget that is made or changed.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// counted is what a budget counts of one value.
-type counted struct {
+// budgetAccount is what a budget counts of one value.
+type budgetAccount struct {
 	// Value is null if all calls share the limit.
 	Value     *string         `json:"value"`
 	Spent     json.RawMessage `json:"spent"`
@@ -66,7 +66,7 @@ type counted struct {
 func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balance, limit int) budget {
 	d := budget{
 		Name: b.Name, Quantity: b.Counts(), Limit: b.Amount(b.Cap()), Window: b.Window,
-		Timezone: cmp.Or(b.Timezone, "UTC"), Values: len(accounts), Accounts: []counted{},
+		Timezone: cmp.Or(b.Timezone, "UTC"), Values: len(accounts), Accounts: []budgetAccount{},
 		Filter: b.Filter, Trust: b.Trust, Wait: time.Duration(b.Wait).String(), Cut: b.Cut,
 		Stages: append([]*llmapp.Stage{}, b.Stages...), Unpriced: cmp.Or(b.Unpriced, "refuse"), Observe: b.Observe,
 	}
@@ -84,7 +84,7 @@ func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balanc
 	}
 	slices.SortStableFunc(accounts, func(a, b credits.Balance) int { return cmp.Compare(b.Spent+b.Reserved, a.Spent+a.Reserved) })
 	for _, a := range accounts[:min(len(accounts), limit)] {
-		c := counted{
+		c := budgetAccount{
 			Spent: b.Amount(a.Spent), Reserved: b.Amount(a.Reserved), Remaining: b.Amount(b.Cap() - a.Spent - a.Reserved),
 		}
 		if b.Per != "" {

@@ -33,7 +33,7 @@ type call struct {
 	request
 	input        input
 	continuation continuation
-	route        *served // the endpoint
+	route        *servedRoute // the endpoint
 
 	exchange *recording.Exchange
 	stored   bound.State     // what the request refers to at a provider
@@ -49,7 +49,7 @@ type call struct {
 }
 
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) error {
-	c := newCall(h, w, r, at.served, at.dialect)
+	c := newCall(h, w, r, at.servedRoute, at.dialect)
 	if c.dialect == plugins.Compaction {
 		c.input.compaction = new(compaction)
 	}
@@ -71,7 +71,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	})
 }
 
-func newCall(h *Handler, w http.ResponseWriter, r *http.Request, route *served, d plugins.Dialect) *call {
+func newCall(h *Handler, w http.ResponseWriter, r *http.Request, route *servedRoute, d plugins.Dialect) *call {
 	c := &call{request: request{h: h, w: w, r: r, dialect: d}, input: input{dialect: d}, route: route, exchange: new(recording.Exchange)}
 	c.input.api, _ = inbound.Of(d)
 	return c

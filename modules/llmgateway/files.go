@@ -47,7 +47,7 @@ func (f *fileCall) makesBatch() bool {
 func (f *fileCall) uploads() bool { return f.call.route.pattern == "POST /v1/files" }
 
 func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
-	c := newCall(h, w, r, at.served, cmp.Or(at.dialect, plugins.Batches))
+	c := newCall(h, w, r, at.servedRoute, cmp.Or(at.dialect, plugins.Batches))
 	c.exchange.Record.Dialect = plugins.Batches // whatever headers and errors the client has
 	return c.serve(func() error {
 		return apierror.Write(w, c.dialect, plugins.Invalid("Service-Dry-Run", "A file or a batch goes to the provider that has it: there is nothing to tell."))

@@ -40,7 +40,7 @@ var (
 	controlsOf = map[string][]string{"models": ofModels, "files": ofFiles, "responses": ofUsers, "conversations": ofUsers}
 )
 
-func (s *served) operation() *openapi.Operation {
+func (s *servedRoute) operation() *openapi.Operation {
 	o := &openapi.Operation{ID: s.id, Tags: []string{s.tag}, Summary: s.summary, Body: s.takes.body(s.fields)}
 	switch {
 	case strings.HasPrefix(s.docs, "https:"):
@@ -73,7 +73,7 @@ func (s *served) operation() *openapi.Operation {
 }
 
 // described describes the answer of a route. If a call has a record, the answer tells its id.
-func (s *served) described() openapi.Object {
+func (s *servedRoute) described() openapi.Object {
 	answers := s.answers
 	if answers == nil {
 		answers = []string{jsonType}

@@ -124,7 +124,7 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 		Store:           func() (*history.Store, error) { return h.responses.Store(&caller) },
 		OpenCompactions: func(body []byte) ([]byte, error) { return h.openCompactions(caller.Org, body) },
 		Call: func(w http.ResponseWriter, r *http.Request) error {
-			return h.serveCall(w, r, &match{served: byPath[at.path].methods[http.MethodPost]})
+			return h.serveCall(w, r, &match{servedRoute: byPath[at.path].methods[http.MethodPost]})
 		},
 	})
 	return nil

@@ -187,8 +187,8 @@ func groups() []group {
 	}
 }
 
-// served is a route with its group.
-type served struct {
+// servedRoute is a route with its group.
+type servedRoute struct {
 	*group
 	*route
 	method, path string
@@ -196,15 +196,15 @@ type served struct {
 
 // match is the route of a request, with what stands in the path for {id} and {item}.
 type match struct {
-	*served
+	*servedRoute
 	id, item string
 }
 
 // servedPath has the routes of a path: by method over HTTP, and over a WebSocket.
 type servedPath struct {
-	methods map[string]*served
-	socket  *served // nil if the path has no WebSocket
-	allow   string  // the value of the header Allow
+	methods map[string]*servedRoute
+	socket  *servedRoute // nil if the path has no WebSocket
+	allow   string       // the value of the header Allow
 }
 
 // byPath has all routes. init fills it, because handlers of routes refer to it.
@@ -213,11 +213,11 @@ var byPath = make(map[string]*servedPath)
 func init() {
 	for _, g := range groups() {
 		for _, r := range g.routes {
-			s := &served{group: &g, route: &r}
+			s := &servedRoute{group: &g, route: &r}
 			s.method, s.path, _ = strings.Cut(r.pattern, " ")
 			at := byPath[s.path]
 			if at == nil {
-				at = &servedPath{methods: make(map[string]*served)}
+				at = &servedPath{methods: make(map[string]*servedRoute)}
 				byPath[s.path] = at
 			}
 			switch {
@@ -265,8 +265,8 @@ func findRoutes(path string) (at *servedPath, id, item string) {
 	return byPath[strings.Join(parts, "/")], id, item
 }
 
-func (p *servedPath) all() iter.Seq[*served] {
-	return func(yield func(*served) bool) {
+func (p *servedPath) all() iter.Seq[*servedRoute] {
+	return func(yield func(*servedRoute) bool) {
 		for method, s := range p.methods {
 			if method == s.method && !yield(s) {
 				return

@@ -27,8 +27,8 @@ const severalRecords = "requests"
 // everything does not fill the audit log.
 const maxReads = 1000
 
-// read is an event's details. It has no value of a filter, which may name somebody or quote content.
-type read struct {
+// contentRead is an event's details. It has no value of a filter, which may name somebody or quote content.
+type contentRead struct {
 	record string // the id of the record, or severalRecords
 
 	// Path is what was asked.
@@ -42,7 +42,7 @@ type read struct {
 }
 
 // key is equal for reads that are one event.
-func (r *read) key() string {
+func (r *contentRead) key() string {
 	if r.record != severalRecords {
 		return r.record
 	}
@@ -63,16 +63,16 @@ func (c *call) auditReads(records []*storage.Record, s *shape) error {
 		reader, user = c.caller.Name(), c.caller.User()
 	}
 	action, filter := s.audited()
-	var reads []read
+	var reads []contentRead
 	for _, r := range records {
 		if r.Content == (storage.ContentRef{}) || c.caller != nil && c.caller.Made(r) {
 			continue
 		}
 		if filter != nil {
-			reads = []read{{record: severalRecords, Path: path, User: user, Searched: storage.Conditions(filter)}}
+			reads = []contentRead{{record: severalRecords, Path: path, User: user, Searched: storage.Conditions(filter)}}
 			break
 		}
-		reads = append(reads, read{record: r.ID.String(), Path: path, User: user})
+		reads = append(reads, contentRead{record: r.ID.String(), Path: path, User: user})
 	}
 	if reads == nil {
 		return nil
@@ -82,7 +82,7 @@ func (c *call) auditReads(records []*storage.Record, s *shape) error {
 	ctx, cancel := context.WithTimeout(c.ctx, time.Duration(c.Timeout))
 	defer cancel()
 	audited := c.reads.of(strings.Join([]string{c.org, reader, user, action}, "\n"), time.Now())
-	if err := audited.add(reads, func(fresh []read) error {
+	if err := audited.add(reads, func(fresh []contentRead) error {
 		notes := make([]control.Note, len(fresh))
 		for i, r := range fresh {
 			notes[i] = control.Note{Object: r.record, Details: r}
@@ -138,14 +138,14 @@ type readsOfOne struct {
 }
 
 // add writes the reads that are new. If they are too many, the last event says so.
-func (o *readsOfOne) add(reads []read, write func(fresh []read) error) error {
+func (o *readsOfOne) add(reads []contentRead, write func(fresh []contentRead) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	fresh := slices.DeleteFunc(reads, func(r read) bool { return o.audited[r.key()] })
+	fresh := slices.DeleteFunc(reads, func(r contentRead) bool { return o.audited[r.key()] })
 	if room := maxReads - len(o.audited); room < 0 {
 		return nil
 	} else if len(fresh) > room {
-		fresh = append(fresh[:room], read{record: severalRecords, Path: fresh[room].Path, User: fresh[room].User, MoreThan: maxReads})
+		fresh = append(fresh[:room], contentRead{record: severalRecords, Path: fresh[room].Path, User: fresh[room].User, MoreThan: maxReads})
 	}
 	if len(fresh) == 0 {
 		return nil

@@ -8,11 +8,11 @@ import (
 
 type toolChoice struct {
 	Type     string `json:"type"`
-	Function *named `json:"function,omitempty"`
-	Custom   *named `json:"custom,omitempty"`
+	Function *toolName `json:"function,omitempty"`
+	Custom   *toolName `json:"custom,omitempty"`
 }
 
-type named struct {
+type toolName struct {
 	Name string `json:"name"`
 }
 
@@ -58,9 +58,9 @@ func (r *request) setToolChoice(a attempt) error {
 		r.Tools = nil
 	case c.Mode == "" || len(r.Tools) == 0 || c.Mode == "auto" && a.vendor.tools.tools == freeChoice:
 	case c.Type == "custom" && a.vendor.tools.customTools:
-		r.ToolChoice = toolChoice{Type: "custom", Custom: &named{c.Name}}
+		r.ToolChoice = toolChoice{Type: "custom", Custom: &toolName{c.Name}}
 	case c.Name != "" && a.vendor.tools.tools != wordChoice:
-		r.ToolChoice = toolChoice{Type: "function", Function: &named{c.Name}}
+		r.ToolChoice = toolChoice{Type: "function", Function: &toolName{c.Name}}
 	case c.Mode == "required" && a.vendor.tools.anyTool != "":
 		r.ToolChoice = a.vendor.tools.anyTool
 	default:

@@ -49,7 +49,7 @@ func NewDecoder(encoding string, sink func(p []byte)) (*Decoder, bool) {
 		sink(p)
 	}
 	for _, open := range list {
-		w := &limited{to: d.sink, wire: &d.wire}
+		w := &limitedWriter{to: d.sink, wire: &d.wire}
 		c := NewPump(func(r io.Reader) error {
 			decoded, giveBack, err := open(r)
 			defer giveBack()
@@ -97,14 +97,14 @@ func (d *Decoder) Err() error {
 // maxSize bounds what one coding of a body may decode to after wire bytes of it.
 func maxSize(wire int) int { return min(maxDecoded, freeDecoded+maxRatio*wire) }
 
-// limited writes to a func until a limit is reached.
-type limited struct {
+// limitedWriter writes to a func until a limit is reached.
+type limitedWriter struct {
 	to      func(p []byte)
 	wire    *int // bytes of the body that have come
 	written int
 }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedWriter) Write(p []byte) (int, error) {
 	n := min(len(p), maxSize(*l.wire)-l.written)
 	l.written += n
 	l.to(p[:n])

@@ -36,11 +36,11 @@ type Ledger struct {
 	most       int        // bound of the values that a budget without an end has
 
 	// mu is never held while Redis is waited for.
-	mu      sync.Mutex
-	made    map[uuid.UUID]*reservation // reservations of this node that are not released
-	waiting []*reservation             // what Redis has not taken, the oldest first
-	lent    map[string]plugins.Nanodollars
-	closed  bool
+	mu         sync.Mutex
+	unreleased map[uuid.UUID]*reservation // reservations of this node that are not released
+	waiting    []*reservation             // what Redis has not taken, the oldest first
+	lent       map[string]plugins.Nanodollars
+	closed     bool
 
 	renewFailed time.Time // the last renewal of the lease that failed
 
@@ -72,7 +72,7 @@ type reservation struct {
 func newLedger(c *client) (*Ledger, error) {
 	l := &Ledger{
 		client: c, node: uuid.NewString(), most: credits.MaxValues, done: make(chan struct{}), file: file{path: c.File},
-		made: make(map[uuid.UUID]*reservation), lent: make(map[string]plugins.Nanodollars),
+		unreleased: make(map[uuid.UUID]*reservation), lent: make(map[string]plugins.Nanodollars),
 	}
 	var err error
 	if l.generation, err = openGeneration(c.File + ".generation"); err != nil {
@@ -123,7 +123,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 		return credits.ErrNoAccount
 	}
 	l.mu.Lock()
-	closed, made, failing := l.closed, l.made[r.ID], len(l.waiting) > 0
+	closed, made, failing := l.closed, l.unreleased[r.ID], len(l.waiting) > 0
 	l.mu.Unlock()
 	switch {
 	case closed:
@@ -181,7 +181,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 		l.client.Lent(r.Amount)
 	}
 	if r.Until == 0 {
-		l.made[r.ID] = made
+		l.unreleased[r.ID] = made
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (l *Ledger) End(ctx context.Context, id uuid.UUID, total plugins.Nanodollar
 	case len(text) == 0:
 		return nil, fmt.Errorf("%w: %s", credits.ErrNoReservation, id)
 	}
-	var k kept
+	var k settlement
 	return k.Accounts, json.Unmarshal(text, &k)
 }
 
@@ -237,7 +237,7 @@ func (l *Ledger) Charge(ctx context.Context, r credits.Reservation, total plugin
 		return fmt.Errorf("credits: cannot charge %s: want at most %s", total, maxAmount)
 	}
 	l.mu.Lock()
-	made := l.made[r.ID]
+	made := l.unreleased[r.ID]
 	switch {
 	case l.closed:
 		l.mu.Unlock()
@@ -254,7 +254,7 @@ func (l *Ledger) Charge(ctx context.Context, r credits.Reservation, total plugin
 // Release implements credits.Ledger.
 func (l *Ledger) Release(ctx context.Context, r credits.Reservation) error {
 	l.mu.Lock()
-	made := l.made[r.ID]
+	made := l.unreleased[r.ID]
 	switch {
 	case l.closed:
 		l.mu.Unlock()
@@ -263,7 +263,7 @@ func (l *Ledger) Release(ctx context.Context, r credits.Reservation) error {
 		l.mu.Unlock()
 		return nil
 	}
-	delete(l.made, r.ID)
+	delete(l.unreleased, r.ID)
 	made.released = true
 	l.mu.Unlock()
 	return l.send(ctx, made)

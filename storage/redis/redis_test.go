@@ -227,7 +227,7 @@ func TestNodes(t *testing.T) {
 		loseLease(t, l)
 	}
 	do(t, nodes[2].renew(t.Context()))
-	own := plugins.Nanodollars(len(nodes[2].made) * 7)
+	own := plugins.Nanodollars(len(nodes[2].unreleased) * 7)
 	if b := balance(t, nodes[2]); b.Reserved != own {
 		t.Errorf("got %+v, want %s reserved", b, own)
 	}

@@ -52,8 +52,8 @@ func replaceFile(path string, text []byte) error {
 	return os.Rename(fresh, path)
 }
 
-// kept is what Redis has of a reservation for those who end it after its process.
-type kept struct {
+// settlement is what Redis has of a reservation for those who end it after its process.
+type settlement struct {
 	Accounts []credits.Account `json:"accounts"`
 	Call     credits.Call      `json:"call,omitzero"`
 }
@@ -63,7 +63,7 @@ func (r *reservation) kept() string {
 	if r.Lost == 0 && r.Until == 0 {
 		return ""
 	}
-	encoded, _ := json.Marshal(kept{r.Accounts(), r.Call}) // strings and numbers cannot fail
+	encoded, _ := json.Marshal(settlement{r.Accounts(), r.Call}) // strings and numbers cannot fail
 	return string(encoded)
 }
 
@@ -132,7 +132,7 @@ func (l *Ledger) settleOne(ctx context.Context, node string, fields []string, to
 	}
 	cost := plugins.Nanodollars(paid)
 	if fields[4] != "" {
-		var k kept
+		var k settlement
 		lost, broken := strconv.ParseInt(fields[3], 10, 64)
 		id, unnamed := uuid.Parse(strings.TrimPrefix(fields[0], l.client.key("call:")))
 		if err := errors.Join(broken, unnamed, json.Unmarshal([]byte(fields[4]), &k)); err != nil {

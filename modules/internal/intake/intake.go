@@ -83,8 +83,8 @@ func (rd Reader) fitting() Reader {
 // Read reads the body of a request once there is memory for it. Its errors are of the
 // type *plugins.Error. A body that comes with an error is what was read before it.
 func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
-	if given, ok := r.Body.(*given); ok {
-		return given.take(), nil
+	if body, ok := r.Body.(*givenBody); ok {
+		return body.take(), nil
 	}
 	rd = rd.fitting()
 	if r.ContentLength > rd.Limit {
@@ -259,8 +259,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// given is the body of a request that was received in another way.
-type given struct{ Body }
+// givenBody is the body of a request that was received in another way.
+type givenBody struct{ Body }
 
 // Give makes the body that of a request, where Read finds it. The memory goes with it.
 // release gives it back if nobody has read the body.
@@ -268,22 +268,22 @@ func (b *Body) Give(r *http.Request) (release func(), err error) {
 	if err := b.Grow(r.Context(), 0); err != nil {
 		return nil, err
 	}
-	g := &given{*b}
+	g := &givenBody{*b}
 	r.Body, r.ContentLength = g, int64(len(b.Bytes))
 	b.reservation = admission.Reservation{}
 	return g.Release, nil
 }
 
-func (g *given) take() (b Body) {
+func (g *givenBody) take() (b Body) {
 	b, g.Body = g.Body, Body{}
 	return b
 }
 
 // Read implements io.Reader for those who do not know the door: nothing is there.
-func (*given) Read([]byte) (int, error) { return 0, io.EOF }
+func (*givenBody) Read([]byte) (int, error) { return 0, io.EOF }
 
 // Close releases a body that nobody has read.
-func (g *given) Close() error {
+func (g *givenBody) Close() error {
 	g.Release()
 	return nil
 }

@@ -91,11 +91,11 @@ type Budget struct {
 	// counted. Default: false.
 	Observe bool `json:"observe,omitempty"`
 
-	counted
+	budgetTerms
 }
 
-// counted is what a budget makes of its options.
-type counted struct {
+// budgetTerms are what a budget makes of its options.
+type budgetTerms struct {
 	org         string
 	limit       plugins.Nanodollars
 	zone        storage.Zone

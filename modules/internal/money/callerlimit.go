@@ -46,7 +46,7 @@ func CallerLimit(org, policy string) (*Budget, *plugins.Error) {
 	if limit.quota = quota; err != nil || quota < 1 {
 		return nil, malformed
 	}
-	b := &Budget{Limit: strconv.FormatInt(quota, 10), Quantity: requestCount.name, Trust: true, counted: counted{callerLimit: limit}}
+	b := &Budget{Limit: strconv.FormatInt(quota, 10), Quantity: requestCount.name, Trust: true, budgetTerms: budgetTerms{callerLimit: limit}}
 	for _, part := range parts[1:] {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch unit := strings.ToLower(value); {

@@ -14,11 +14,11 @@ type costing struct {
 	unknown bool
 	// free says that the request costs nothing, however its answer ends.
 	free  bool
-	spent *spent // by the rounds before this one, nil in the first
+	spent *roundsUsage // by the rounds before this one, nil in the first
 }
 
-// spent is what the model has used and what it cost, in rounds of one exchange.
-type spent struct {
+// roundsUsage is what the model has used and what it cost, in rounds of one exchange.
+type roundsUsage struct {
 	usage               plugins.Usage
 	cost, savings, loss plugins.Cost
 }
@@ -59,5 +59,5 @@ func (c *costing) complete(r *storage.Record) {
 func (x *Exchange) NextRound() {
 	x.measure()
 	r := &x.Record
-	x.costing.spent, x.costing.counted = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
+	x.costing.spent, x.costing.counted = &roundsUsage{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
 }

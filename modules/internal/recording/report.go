@@ -18,16 +18,16 @@ func (x *Exchange) logAccess() {
 	if extra, ok := x.ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		var none *storage.Kept // the log has no content
 		masked, _ := none.Masked(&x.Record, x.site.App.Maskers().Of(x.Record.Org, x.Record.ContentMask()))
-		extra.Set(zap.Object("llm", (*logged)(masked)))
+		extra.Set(zap.Object("llm", (*accessLogEntry)(masked)))
 	}
 }
 
-// logged is what the access log shows of a record. It has nothing of what was
+// accessLogEntry is what the access log shows of a record. It has nothing of what was
 // said, and no credentials.
-type logged storage.Record
+type accessLogEntry storage.Record
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
-func (r *logged) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+func (r *accessLogEntry) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	enc.AddString("id", r.ID.String())
 	enc.AddString("org", r.Org)
 	enc.AddString("provider", r.Provider)
@@ -109,4 +109,4 @@ func placeholder(r *storage.Record, name string) (any, bool) {
 }
 
 // Interface guard
-var _ zapcore.ObjectMarshaler = (*logged)(nil)
+var _ zapcore.ObjectMarshaler = (*accessLogEntry)(nil)

@@ -21,8 +21,8 @@ type callCopies struct{ call, as storage.Record }
 // trials are budgets that must all admit a call.
 type trials []*money.Trial
 
-// limited is a call as budgets judge it.
-type limited struct {
+// limitedCall is a call as budgets judge it.
+type limitedCall struct {
 	*storage.Record
 	as *storage.Record // the same with the creator of its key as the caller
 }
@@ -39,7 +39,7 @@ func newLimits(budgets []*money.Budget) limits {
 
 // judge counts a call at a target, nil for the one that it had, and reports whether the budgets would
 // have refused it. It lowers what the call would have cost by what they refuse.
-func (l *limits) judge(call limited, at *routing.Share, would *span) (refused bool) {
+func (l *limits) judge(call limitedCall, at *routing.Share, would *span) (refused bool) {
 	if len(l.expected) == 0 {
 		return false
 	}
@@ -55,7 +55,7 @@ func (l *limits) judge(call limited, at *routing.Share, would *span) (refused bo
 		}
 		return to
 	}
-	with := func(i int, e *estimate) (c limited) {
+	with := func(i int, e *estimate) (c limitedCall) {
 		copies := &l.calls[i]
 		c.Record = change(call.Record, &copies.call, e)
 		if c.as = c.Record; call.as != call.Record {
@@ -88,7 +88,7 @@ func (l *limits) judge(call limited, at *routing.Share, would *span) (refused bo
 	return true
 }
 
-func (t trials) fit(c limited) bool {
+func (t trials) fit(c limitedCall) bool {
 	for _, b := range t {
 		if r := b.Counted(c.as, c.Record); r != nil && !b.Fits(r) {
 			return false
@@ -97,7 +97,7 @@ func (t trials) fit(c limited) bool {
 	return true
 }
 
-func (t trials) admit(c limited) {
+func (t trials) admit(c limitedCall) {
 	for _, b := range t {
 		if r := b.Counted(c.as, c.Record); r != nil {
 			b.Admit(r)

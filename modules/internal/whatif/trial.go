@@ -106,7 +106,7 @@ func (t *Trial) Add(r, as *storage.Record) error {
 		c.before = &before
 	}
 	would, at := t.would(c)
-	refused := t.limits.judge(limited{r, as}, at, would)
+	refused := t.limits.judge(limitedCall{r, as}, at, would)
 	t.count(r, would, refused)
 	if !refused {
 		for i := range t.spans {

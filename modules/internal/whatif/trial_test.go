@@ -175,10 +175,10 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		if !r.Cost.Valid {
 			l.t.Fatalf("%s has no price", to.Name)
 		}
-		if !budgets.fit(limited{r, r}) {
+		if !budgets.fit(limitedCall{r, r}) {
 			continue
 		}
-		budgets.admit(limited{r, r})
+		budgets.admit(limitedCall{r, r})
 		went[c.chat], kept[in], shared[to.Name] = place{to.Name, c.at, c.input}, place{to.Name, c.at, c.input}, c.at
 		cost += r.Cost.N
 		records = append(records, r)
@@ -421,8 +421,8 @@ func admitted(records []*storage.Record, budgets []*money.Budget) (cost plugins.
 		tried = append(tried, money.NewTrial(b, func(*money.Refusal) {}))
 	}
 	for _, r := range records {
-		if tried.fit(limited{r, r}) {
-			tried.admit(limited{r, r})
+		if tried.fit(limitedCall{r, r}) {
+			tried.admit(limitedCall{r, r})
 			cost += r.Cost.N
 		}
 	}
