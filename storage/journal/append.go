@@ -158,7 +158,7 @@ func (j *Journal) commit(group []*draft) {
 	if err == nil {
 		j.shareAgain(group)
 		if o.Sync {
-			j.syncAttached() // what was charged for a record is on the disk before the record
+			j.witness.syncOthers() // what was charged for a record is on the disk before the record
 		}
 		err = j.log.write(s, group, o.Sync)
 	}

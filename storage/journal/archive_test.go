@@ -70,7 +70,7 @@ func TestContentThatIsGoneCountsOnce(t *testing.T) {
 			"maintenance": func(t *testing.T, j *Journal, _ Options, harm func()) *Journal {
 				alone(j)
 				harm()
-				j.runMaintenance(t.Context())
+				j.maintenance.pass(t.Context())
 				return j
 			},
 			"a start": func(t *testing.T, j *Journal, o Options, harm func()) *Journal {
@@ -146,7 +146,7 @@ func TestContentOfADirectoryThatIsGoneCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, j)
-	j.runMaintenance(t.Context())
+	j.maintenance.pass(t.Context())
 	if n := unreadable(t, j, refs); n != 4 {
 		t.Errorf("%d records have lost their content, want 4", n)
 	}

@@ -13,10 +13,10 @@ import (
 // segments. Until copy returns, segments do not change: calls are recorded meanwhile, and
 // maintenance waits.
 func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) error) error {
-	if !j.takeTurn(ctx) {
+	if !j.maintenance.takeTurn(ctx) {
 		return ctx.Err()
 	}
-	defer j.giveTurn()
+	defer j.maintenance.giveTurn()
 	segments, err := j.freeze(freeze)
 	if err != nil {
 		return err

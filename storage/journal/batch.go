@@ -44,29 +44,29 @@ type batch struct {
 }
 
 // readBatch reads the next batch. It takes only the last version of a record.
-func (j *Journal) readBatch(ctx context.Context) *batch {
+func (dv *delivery) readBatch(ctx context.Context) *batch {
 	d := &batch{at: map[storage.RecordKey]int{}, began: map[storage.RecordKey]bool{}}
 	size := 0
-	limits, o := j.limits(), j.options.Load()
-	j.mu.Lock()
-	j.delivery.waiting = 0
-	d.Journal, d.start, d.End = j.identity, j.delivery.position, j.delivery.position
-	again := j.delivery.position.Before(j.delivery.batchEnd)
+	limits, o := dv.limits(), dv.j.options.Load()
+	dv.j.mu.Lock()
+	dv.waiting = 0
+	d.Journal, d.start, d.End = dv.j.identity, dv.position, dv.position
+	again := dv.position.Before(dv.batchEnd)
 	if !again {
-		j.versions.releaseHeld(d, &limits)
+		dv.j.versions.releaseHeld(d, &limits)
 	}
-	j.mu.Unlock()
+	dv.j.mu.Unlock()
 	if len(d.released) > 0 {
 		return d
 	}
-	if j.readSealed(d, &limits) {
+	if dv.readSealed(d, &limits) {
 		return d
 	}
-	for again && d.End.Before(j.delivery.batchEnd) || !again && d.entries < limits.Entries && size < limits.Bytes {
-		if j.delivery.cursor.segment == nil && !j.openSegment() {
+	for again && d.End.Before(dv.batchEnd) || !again && d.entries < limits.Entries && size < limits.Bytes {
+		if dv.cursor.segment == nil && !dv.openSegment() {
 			break
 		}
-		c := &j.delivery.cursor
+		c := &dv.cursor
 		from, number := c.scan.off, c.segment.number
 		e, err := c.scan.next()
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -79,27 +79,27 @@ func (j *Journal) readBatch(ctx context.Context) *batch {
 			c.scan.off, c.scan.ordinal = c.scan.end, c.entries
 		}
 		if c.scan.lost > 0 {
-			j.mu.Lock()
+			dv.j.mu.Lock()
 			c.segment.damaged += c.scan.lost
-			j.corrupt(d, c.scan.lost, 0)
-			j.mu.Unlock()
+			dv.corrupt(d, c.scan.lost, 0)
+			dv.j.mu.Unlock()
 			c.scan.lost = 0
 		}
 		d.bytes += c.scan.off - from
 		d.End = storage.Position{Segment: number, Ordinal: c.scan.ordinal}
 		if err != nil {
-			if !j.nextSegment(d) {
+			if !dv.nextSegment(d) {
 				break
 			}
 			continue
 		}
 		d.entries++
 		size += len(e.metadata)
-		if err := j.add(ctx, d, &e); err != nil {
+		if err := dv.add(ctx, d, &e); err != nil {
 			o.Logger.Error("an entry of the journal cannot be read", zap.String("file", c.segment.path), zap.Uint32("ordinal", e.ordinal), zap.Error(err))
-			j.mu.Lock()
-			j.corrupt(d, 1, 0)
-			j.mu.Unlock()
+			dv.j.mu.Lock()
+			dv.corrupt(d, 1, 0)
+			dv.j.mu.Unlock()
 		}
 	}
 	d.full = d.entries >= limits.Entries || size >= limits.Bytes
@@ -109,18 +109,18 @@ func (j *Journal) readBatch(ctx context.Context) *batch {
 
 // corrupt counts entries that are damaged, and exchanges that have no record
 // for it. It needs the mutex.
-func (j *Journal) corrupt(d *batch, entries, exchanges int64) {
-	now := j.options.now()
+func (dv *delivery) corrupt(d *batch, entries, exchanges int64) {
+	now := dv.j.options.now()
 	l := storage.Loss{Reason: storage.LostCorrupt, Count: entries, Exchanges: exchanges, From: now, To: now}
 	d.losses = addLoss(d.losses, l)
 	d.gap = true
-	j.ledger.drop(l)
+	dv.j.ledger.drop(l)
 }
 
 // add adds an entry to the batch.
-func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
-	o := j.options.Load()
-	at := storage.Position{Segment: j.delivery.cursor.segment.number, Ordinal: e.ordinal}
+func (dv *delivery) add(ctx context.Context, d *batch, e *entry) error {
+	o := dv.j.options.Load()
+	at := storage.Position{Segment: dv.cursor.segment.number, Ordinal: e.ordinal}
 	switch e.kind {
 	case kindRecord:
 		r := new(storage.Record)
@@ -131,7 +131,7 @@ func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
 		if err := recordWire.parseAfter(e.metadata, r, before); err != nil {
 			return err
 		}
-		if err := j.assets(ctx, r, e); err != nil {
+		if err := dv.assets(ctx, r, e); err != nil {
 			o.Logger.Warn("the media of a request are not known", zap.Stringer("request_id", r.ID), zap.Error(err))
 		}
 		key := r.Key()
@@ -140,18 +140,18 @@ func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
 			d.exchanges++
 			d.number = max(d.number, r.Number)
 			d.began[key] = true
-			j.delivery.cursor.exchanges++
+			dv.cursor.exchanges++
 			r.Number = 0
 		}
 		d.records = append(d.records, key)
 		r.Version = at
 		i, again := d.at[key]
-		j.mu.Lock()
-		holds := j.versions.recovered[at] || !again && j.versions.hold(r, at)
+		dv.j.mu.Lock()
+		holds := dv.j.versions.recovered[at] || !again && dv.j.versions.hold(r, at)
 		if !holds {
-			j.versions.supersede(d, key, at)
+			dv.j.versions.supersede(d, key, at)
 		}
-		j.mu.Unlock()
+		dv.j.mu.Unlock()
 		if holds {
 			return nil
 		}
@@ -166,9 +166,9 @@ func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
 		if err := annotationWire.parse(e.metadata, a); err != nil {
 			return err
 		}
-		j.mu.Lock()
-		holds := j.versions.recovered[at] || j.versions.holdAnnotation(a, at)
-		j.mu.Unlock()
+		dv.j.mu.Lock()
+		holds := dv.j.versions.recovered[at] || dv.j.versions.holdAnnotation(a, at)
+		dv.j.mu.Unlock()
 		if !holds {
 			d.Annotations = append(d.Annotations, a)
 		}
@@ -183,13 +183,13 @@ func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
 }
 
 // assets completes a record with what depends on where its content stands.
-func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error {
+func (dv *delivery) assets(ctx context.Context, r *storage.Record, e *entry) error {
 	if e.length > 0 {
-		r.Content = storage.ContentRef{Segment: j.delivery.cursor.segment.number, Ordinal: e.ordinal}
+		r.Content = storage.ContentRef{Segment: dv.cursor.segment.number, Ordinal: e.ordinal}
 		if !e.media {
 			return nil
 		}
-		c, err := j.delivery.cursor.segment.content(e)
+		c, err := dv.cursor.segment.content(e)
 		if err == nil {
 			r.Assets = assetsOf(c)
 		}
@@ -198,7 +198,7 @@ func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error
 	if r.Content == (storage.ContentRef{}) || r.Assets != nil {
 		return nil
 	}
-	c, err := j.Content(ctx, r)
+	c, err := dv.j.Content(ctx, r)
 	if err == nil && c != nil && c.Media {
 		r.Assets = assetsOf(c)
 	}
@@ -208,18 +208,18 @@ func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error
 func assetsOf(c *storage.Content) []string { return transcript.Assets(c.Request.Data) }
 
 // openSegment opens the next segment that has something to read, unless a sealed one comes first.
-func (j *Journal) openSegment() bool {
-	if _, sealed := j.nextSealed(); sealed {
+func (dv *delivery) openSegment() bool {
+	if _, sealed := dv.nextSealed(); sealed {
 		return false
 	}
-	c := &j.delivery.cursor
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	i, _ := j.log.find(c.at.Segment)
-	if i == len(j.log.unsealed) {
+	c := &dv.cursor
+	dv.j.mu.Lock()
+	defer dv.j.mu.Unlock()
+	i, _ := dv.j.log.find(c.at.Segment)
+	if i == len(dv.j.log.unsealed) {
 		return false
 	}
-	s := j.log.unsealed[i]
+	s := dv.j.log.unsealed[i]
 	s.refs++
 	c.segment, c.scan, c.entries, c.exchanges = s, s.scanner(0, scanWindow), s.entries, 0
 	if s.number == c.at.Segment && c.at.Ordinal > 0 { // where an earlier process stopped
@@ -231,10 +231,10 @@ func (j *Journal) openSegment() bool {
 
 // nextSegment goes on from the end of what was there to read, in the same segment
 // or behind it.
-func (j *Journal) nextSegment(d *batch) bool {
-	c := &j.delivery.cursor
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (dv *delivery) nextSegment(d *batch) bool {
+	c := &dv.cursor
+	dv.j.mu.Lock()
+	defer dv.j.mu.Unlock()
 	s := c.segment
 	if c.scan.end < s.size {
 		c.scan.end, c.entries = s.size, s.entries
@@ -242,19 +242,19 @@ func (j *Journal) nextSegment(d *batch) bool {
 	}
 	if missing := s.exchanges - c.exchanges; missing > 0 { // their entries were damaged since
 		c.exchanges = s.exchanges
-		j.corrupt(d, 0, missing)
+		dv.corrupt(d, 0, missing)
 	}
 	if !s.closed {
 		return false
 	}
 	d.End = storage.Position{Segment: s.number + 1}
 	c.at, c.segment = d.End, nil
-	j.log.unref(s)
+	dv.j.log.unref(s)
 	return true
 }
 
-func (j *Journal) closeSegment() {
-	if s := j.delivery.cursor.segment; s != nil {
-		j.log.release(s)
+func (dv *delivery) closeSegment() {
+	if s := dv.cursor.segment; s != nil {
+		dv.j.log.release(s)
 	}
 }

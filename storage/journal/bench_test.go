@@ -216,7 +216,7 @@ func BenchmarkContentRaw(b *testing.B) {
 
 func BenchmarkContentSealed(b *testing.B) {
 	j, s := segmentOf(b)
-	if err := j.seal(b.Context(), new(sealer), s); err != nil {
+	if err := j.maintenance.seal(b.Context(), new(sealer), s); err != nil {
 		b.Fatal(err)
 	}
 	for name, ordinal := range map[string]func(n int) uint32{

@@ -248,7 +248,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 		return 0, err
 	}
 	c.checkpoints.last = s
-	c.takeCheckpoint(&s)
+	c.delivery.takeCheckpoint(&s)
 	c.pruned = s.Pruned
 	unapplied, err := c.replay()
 	if err != nil {
@@ -334,7 +334,7 @@ func (c *checker) outlived(r *storage.Record) bool {
 // segments.
 func (c *checker) compare(backend storage.Position) error {
 	if backend.Before(c.delivery.position) {
-		owed, lost := c.archive.owed(backend, c.delivery.position, c.pruned), c.expired(backend)
+		owed, lost := c.archive.owed(backend, c.delivery.position, c.pruned), c.delivery.expired(backend)
 		if lost.add(owed); lost.Records > 0 {
 			c.problem("%s is older than the segments beside it: it lacks %d versions of records and annotations, and the next start writes %d of them again", databaseName(c.dir), lost.Records, min(c.recoverable(backend), owed.Records))
 		}
@@ -359,7 +359,7 @@ func (c *checker) compare(backend storage.Position) error {
 	if c.dangling > content+c.archive.erased() {
 		c.problem("the bodies of %d records are not where the database has them, and the journal has counted %d as lost", c.dangling, content)
 	}
-	return c.relocate(backend)
+	return c.delivery.relocate(backend)
 }
 
 func (c *checker) reconcile(begun uint64) {

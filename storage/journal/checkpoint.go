@@ -263,17 +263,24 @@ func (j *Journal) saveCheckpoint(batchEnd storage.Position) {
 	j.checkpoints.err = err
 }
 
+// pruned is the time before which retention has deleted records, 0 if it has deleted none.
+func (c *checkpoints) pruned() moment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last.Pruned
+}
+
 // savePruned notes that retention deletes the records from before a time, so that Check does not
 // report them as missing.
-func (j *Journal) savePruned(before storage.Timestamp, sync bool) error {
-	j.checkpoints.mu.Lock()
-	defer j.checkpoints.mu.Unlock()
-	s := j.checkpoints.last
+func (c *checkpoints) savePruned(before storage.Timestamp, sync bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.last
 	if before <= s.Pruned {
 		return nil
 	}
 	s.Pruned = before
-	return j.checkpoints.write(&s, sync)
+	return c.write(&s, sync)
 }
 
 // saveReach writes how far the files reach, with the rest of the last checkpoint.

@@ -104,7 +104,7 @@ func (j *Journal) makeAnew() error {
 	if err := j.keepIn(j.dir); err != nil {
 		return err
 	}
-	j.tell(j.archive.check()...)
+	j.witness.tell(j.archive.check()...)
 	return os.RemoveAll(spareDir(j.dir))
 }
 

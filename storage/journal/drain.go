@@ -34,6 +34,8 @@ const (
 // delivery is how far the backend is, and how it gets the rest. The journal's mutex guards
 // what no other comment does.
 type delivery struct {
+	j *Journal
+
 	// writer is held during each Write and Prune of the backend.
 	writer sync.Mutex
 	// late are the organisations of which records from before old were written since retention last
@@ -73,138 +75,146 @@ type delivery struct {
 	ended     chan struct{} // closed when the drain has ended
 }
 
-// drain brings the backend up to date until the journal is closed and the
+// takeCheckpoint takes over where the last process was.
+func (dv *delivery) takeCheckpoint(s *checkpoint) {
+	dv.j.identity = s.Journal
+	dv.position, dv.batchEnd, dv.rebuild, dv.database = s.Position, s.BatchEnd, s.Rebuild, s.Database
+	dv.given, dv.rejected = s.Given, parseLosses(s.Rejected)
+	dv.j.archive.given(s.Given)
+}
+
+// run brings the backend up to date until the journal is closed and the
 // backend has everything, or ctx ends.
-func (j *Journal) drain(ctx context.Context) {
-	defer close(j.delivery.ended)
-	defer j.closeSegment()
-	if !j.connect(ctx) {
+func (dv *delivery) run(ctx context.Context) {
+	defer close(dv.ended)
+	defer dv.closeSegment()
+	if !dv.connect(ctx) {
 		return
 	}
 	for {
 		start := time.Now()
-		d := j.readBatch(ctx)
-		j.mu.Lock()
+		d := dv.readBatch(ctx)
+		dv.j.mu.Lock()
 		// That a segment is over the backend must know before it goes.
-		empty := d.entries == 0 && len(d.losses) == 0 && len(d.released) == 0 && d.End.Segment <= j.delivery.position.Segment
-		j.mu.Unlock()
+		empty := d.entries == 0 && len(d.losses) == 0 && len(d.released) == 0 && d.End.Segment <= dv.position.Segment
+		dv.j.mu.Unlock()
 		if empty {
-			j.mu.Lock()
-			j.advanceTo(d)
-			j.mu.Unlock()
-			if !j.awaitEntry(ctx) {
+			dv.j.mu.Lock()
+			dv.advanceTo(d)
+			dv.j.mu.Unlock()
+			if !dv.awaitEntry(ctx) {
 				return
 			}
 			continue
 		}
-		if !j.deliver(ctx, d) {
+		if !dv.deliver(ctx, d) {
 			return
 		}
-		if j.ledger.owes() { // while nothing is appended, nobody else saves them
-			j.log.turn.Lock()
-			j.saveLosses()
-			j.log.turn.Unlock()
+		if dv.j.ledger.owes() { // while nothing is appended, nobody else saves them
+			dv.j.log.turn.Lock()
+			dv.j.saveLosses()
+			dv.j.log.turn.Unlock()
 		}
 		if !d.full {
-			delay := j.limits().Delay
+			delay := dv.limits().Delay
 			if d.entries >= busyEntries {
 				delay = max(delay, busyPace)
 			}
-			j.awaitBatch(ctx, delay-time.Since(start))
+			dv.awaitBatch(ctx, delay-time.Since(start))
 		}
 	}
 }
 
 // awaitEntry waits until there is something to read. It is false when there will not
 // be.
-func (j *Journal) awaitEntry(ctx context.Context) bool {
-	j.mu.Lock()
+func (dv *delivery) awaitEntry(ctx context.Context) bool {
+	dv.j.mu.Lock()
 	var more bool
-	if c := &j.delivery.cursor; c.segment != nil {
+	if c := &dv.cursor; c.segment != nil {
 		more = c.scan.end < c.segment.size || c.segment.closed
 	} else {
-		i, _ := j.log.find(c.at.Segment)
-		more = i < len(j.log.unsealed)
+		i, _ := dv.j.log.find(c.at.Segment)
+		more = i < len(dv.j.log.unsealed)
 	}
-	if more = more || j.versions.released; more || j.settled {
-		j.mu.Unlock()
+	if more = more || dv.j.versions.released; more || dv.j.settled {
+		dv.j.mu.Unlock()
 		return more
 	}
-	j.delivery.threshold = 1
-	j.mu.Unlock()
+	dv.threshold = 1
+	dv.j.mu.Unlock()
 	select {
 	case <-ctx.Done():
-	case <-j.delivery.wake:
+	case <-dv.wake:
 	}
-	j.mu.Lock()
-	j.delivery.threshold = never
-	j.mu.Unlock()
+	dv.j.mu.Lock()
+	dv.threshold = never
+	dv.j.mu.Unlock()
 	return ctx.Err() == nil
 }
 
 // awaitBatch waits for a batch's worth of entries, but no longer than d.
-func (j *Journal) awaitBatch(ctx context.Context, d time.Duration) {
-	j.mu.Lock()
-	if d <= 0 || j.closed || j.delivery.waiting >= batchEntries {
-		j.mu.Unlock()
+func (dv *delivery) awaitBatch(ctx context.Context, d time.Duration) {
+	dv.j.mu.Lock()
+	if d <= 0 || dv.j.closed || dv.waiting >= batchEntries {
+		dv.j.mu.Unlock()
 		return
 	}
-	j.delivery.threshold = batchEntries
-	j.mu.Unlock()
+	dv.threshold = batchEntries
+	dv.j.mu.Unlock()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-j.delivery.wake:
+	case <-dv.wake:
 	case <-timer.C:
 	}
-	j.mu.Lock()
-	j.delivery.threshold = never
-	j.mu.Unlock()
+	dv.j.mu.Lock()
+	dv.threshold = never
+	dv.j.mu.Unlock()
 }
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
-func (j *Journal) deliver(ctx context.Context, d *batch) bool {
-	d.Records = j.erasures.records.Load().apply(d.Records)
-	j.mu.Lock()
-	j.delivery.rejected = nil // the backend rejects them again
-	j.mu.Unlock()
-	j.saveCheckpoint(d.End)
+func (dv *delivery) deliver(ctx context.Context, d *batch) bool {
+	d.Records = dv.j.erasures.records.Load().apply(d.Records)
+	dv.j.mu.Lock()
+	dv.rejected = nil // the backend rejects them again
+	dv.j.mu.Unlock()
+	dv.j.saveCheckpoint(d.End)
 	start := time.Now()
-	if !j.writeBatch(ctx, d, &d.Batch) {
+	if !dv.writeBatch(ctx, d, &d.Batch) {
 		return false
 	}
-	j.delivered(d, time.Since(start))
+	dv.delivered(d, time.Since(start))
 	return true
 }
 
 // writeBatch writes a batch, whole or in parts. Entries that the backend rejects count as lost.
-func (j *Journal) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bool {
+func (dv *delivery) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bool {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		j.delivery.writer.Lock()
+		dv.writer.Lock()
 		for _, r := range b.Records {
-			if r.CreatedAt < j.delivery.old {
-				j.delivery.late[r.Org] = true
+			if r.CreatedAt < dv.old {
+				dv.late[r.Org] = true
 			}
 		}
-		err := j.backend.Write(ctx, b)
-		j.delivery.writer.Unlock()
+		err := dv.j.backend.Write(ctx, b)
+		dv.writer.Unlock()
 		entries := len(b.Records) + len(b.Annotations)
 		divide := errors.Is(err, storage.ErrRejected) || errors.Is(err, storage.ErrTooLarge)
 		switch {
 		case err == nil:
-			j.delivery.recent.add(b.Records)
+			dv.recent.add(b.Records)
 			return true
 		case ctx.Err() != nil:
 			return false
 		case divide && entries == 1:
-			j.reject(d, b, err)
-			return j.writeBatch(ctx, d, endOf(b))
+			dv.reject(d, b, err)
+			return dv.writeBatch(ctx, d, endOf(b))
 		case divide && entries > 1:
 			first, second := halves(b, d.start)
-			return j.writeBatch(ctx, d, first) && j.writeBatch(ctx, d, second) && j.writeBatch(ctx, d, endOf(b))
+			return dv.writeBatch(ctx, d, first) && dv.writeBatch(ctx, d, second) && dv.writeBatch(ctx, d, endOf(b))
 		}
-		j.noteFailure(err)
+		dv.noteFailure(err)
 		select {
 		case <-ctx.Done():
 			return false
@@ -231,10 +241,10 @@ func halves(b *storage.Batch, start storage.Position) (first, second *storage.Ba
 
 // reject counts the only entry of a batch as lost, because it can never be stored. The checkpoint
 // has the loss before the backend has the end of the batch.
-func (j *Journal) reject(d *batch, b *storage.Batch, err error) {
+func (dv *delivery) reject(d *batch, b *storage.Batch, err error) {
 	l := storage.Loss{Reason: storage.LostRejected, Count: 1}
 	var key storage.RecordKey
-	j.mu.Lock()
+	dv.j.mu.Lock()
 	if len(b.Records) > 0 {
 		key = b.Records[0].Key()
 		l.From = b.Records[0].CreatedAt
@@ -248,49 +258,49 @@ func (j *Journal) reject(d *batch, b *storage.Batch, err error) {
 	l.To = l.From
 	// It is part of the batch, so that it counts once if the batch comes again.
 	d.losses = addLoss(d.losses, l)
-	j.ledger.drop(l)
+	dv.j.ledger.drop(l)
 	d.exchanges -= l.Exchanges
-	j.delivery.rejected = addLoss(j.delivery.rejected, l)
-	logger := j.options.logger()
-	j.mu.Unlock()
-	j.saveCheckpoint(d.End)
+	dv.rejected = addLoss(dv.rejected, l)
+	logger := dv.j.options.logger()
+	dv.j.mu.Unlock()
+	dv.j.saveCheckpoint(d.End)
 	logger.Error("the backend rejects an entry, which is lost", zap.String("organisation", key.Org), zap.Stringer("request_id", key.ID), zap.Error(err))
 }
 
 // noteFailure keeps why the backend does not take a batch.
-func (j *Journal) noteFailure(err error) {
-	j.mu.Lock()
-	first, o := j.delivery.err == nil, j.options.Load()
-	if j.delivery.err = err; first {
-		j.delivery.failingSince = o.now()
+func (dv *delivery) noteFailure(err error) {
+	dv.j.mu.Lock()
+	first, o := dv.err == nil, dv.j.options.Load()
+	if dv.err = err; first {
+		dv.failingSince = o.now()
 	}
-	j.mu.Unlock()
+	dv.j.mu.Unlock()
 	if first {
 		o.Logger.Error("the backend refuses records: they wait in the journal", zap.Error(err))
 	}
 }
 
 // delivered books what the backend has taken.
-func (j *Journal) delivered(d *batch, took time.Duration) {
-	j.mu.Lock()
-	recovered, logger := j.delivery.err != nil, j.options.logger()
-	j.delivery.err, j.delivery.failingSince, j.full = nil, time.Time{}, false
-	j.counts.Drained += int64(d.entries)
-	j.ledger.delivered(d.exchanges, d.number, d.losses)
-	j.versions.forget(d.released)
-	j.counts.Drains.add(took)
-	j.advanceTo(d)
-	j.delivery.rejected = nil // d.losses has them
+func (dv *delivery) delivered(d *batch, took time.Duration) {
+	dv.j.mu.Lock()
+	recovered, logger := dv.err != nil, dv.j.options.logger()
+	dv.err, dv.failingSince, dv.j.full = nil, time.Time{}, false
+	dv.j.counts.Drained += int64(d.entries)
+	dv.j.ledger.delivered(d.exchanges, d.number, d.losses)
+	dv.j.versions.forget(d.released)
+	dv.j.counts.Drains.add(took)
+	dv.advanceTo(d)
+	dv.rejected = nil // d.losses has them
 	if d.given != nil {
-		if j.delivery.given == nil {
-			j.delivery.given = make(map[uint64]recordCount)
+		if dv.given == nil {
+			dv.given = make(map[uint64]recordCount)
 		}
-		j.delivery.given[d.given.number] = d.given.given
+		dv.given[d.given.number] = d.given.given
 	}
-	j.mu.Unlock()
-	j.saveCheckpoint(storage.Position{})
-	if j.listGiven() {
-		j.saveCheckpoint(storage.Position{})
+	dv.j.mu.Unlock()
+	dv.j.saveCheckpoint(storage.Position{})
+	if dv.listGiven() {
+		dv.j.saveCheckpoint(storage.Position{})
 	}
 	if recovered {
 		logger.Info("the backend takes records again")
@@ -298,23 +308,23 @@ func (j *Journal) delivered(d *batch, took time.Duration) {
 }
 
 // advanceTo moves the position behind a batch. It needs the mutex.
-func (j *Journal) advanceTo(d *batch) {
+func (dv *delivery) advanceTo(d *batch) {
 	if d.End == (storage.Position{}) { // there is no segment
 		return
 	}
-	if d.End.Segment > j.delivery.position.Segment {
-		signal(j.maintenance.wake) // there may be one to seal
+	if d.End.Segment > dv.position.Segment {
+		signal(dv.j.maintenance.wake) // there may be one to seal
 	}
-	j.delivery.position = d.End
-	j.pendingBytes -= d.bytes
-	j.versions.passed(d.records, d.End, d.gap)
-	close(j.delivery.progress)
-	j.delivery.progress = make(chan struct{})
+	dv.position = d.End
+	dv.j.pendingBytes -= d.bytes
+	dv.j.versions.passed(d.records, d.End, d.gap)
+	close(dv.progress)
+	dv.progress = make(chan struct{})
 }
 
 // limits are the backend's limits, or the journal's where the backend has none.
-func (j *Journal) limits() storage.Limits {
-	l := j.backend.Limits()
+func (dv *delivery) limits() storage.Limits {
+	l := dv.j.backend.Limits()
 	return storage.Limits{
 		Entries: cmp.Or(l.Entries, batchEntries), Bytes: cmp.Or(l.Bytes, batchBytes), Delay: cmp.Or(l.Delay, pace),
 	}
@@ -322,49 +332,49 @@ func (j *Journal) limits() storage.Limits {
 
 // connect opens the backend, however often it takes. It is false when ctx ended,
 // or the journal was closed meanwhile.
-func (j *Journal) connect(ctx context.Context) bool {
-	host := &storage.Host{Journal: j.identity, Position: j.delivery.position, Database: j.delivery.database, Contents: j, Damaged: j.tellDatabase}
+func (dv *delivery) connect(ctx context.Context) bool {
+	host := &storage.Host{Journal: dv.j.identity, Position: dv.position, Database: dv.database, Contents: dv.j, Damaged: dv.j.witness.tellDatabase}
 	first := true
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		position, err := j.backend.Open(ctx, host)
+		position, err := dv.j.backend.Open(ctx, host)
 		if err == nil {
-			err = j.relocate(position)
+			err = dv.relocate(position)
 		}
 		if err == nil {
-			j.mu.Lock()
-			j.delivery.database = host.Database
-			j.mu.Unlock()
-			j.countDatabaseLoss(host.Position, position)
+			dv.j.mu.Lock()
+			dv.database = host.Database
+			dv.j.mu.Unlock()
+			dv.countDatabaseLoss(host.Position, position)
 		}
 		if err != nil && ctx.Err() == nil {
-			j.noteFailure(err)
+			dv.noteFailure(err)
 		}
 		if err == nil {
-			j.mu.Lock()
-			j.delivery.err, j.delivery.failingSince = nil, time.Time{}
-			j.mu.Unlock()
-			close(j.delivery.connected)
-			if len(j.erasures.unfinished()) > 0 {
-				signal(j.maintenance.wake) // it can seal now what was drained before
+			dv.j.mu.Lock()
+			dv.err, dv.failingSince = nil, time.Time{}
+			dv.j.mu.Unlock()
+			close(dv.connected)
+			if len(dv.j.erasures.unfinished()) > 0 {
+				signal(dv.j.maintenance.wake) // it can seal now what was drained before
 			}
 		}
 		if first {
-			close(j.delivery.tried)
+			close(dv.tried)
 			first = false
 		}
 		if err == nil {
 			return true
 		}
-		j.mu.Lock()
-		closed := j.closed
-		j.mu.Unlock()
+		dv.j.mu.Lock()
+		closed := dv.j.closed
+		dv.j.mu.Unlock()
 		if closed {
 			return false
 		}
 		select {
 		case <-ctx.Done():
 			return false
-		case <-j.delivery.wake:
+		case <-dv.wake:
 		case <-time.After(wait):
 		}
 	}

@@ -85,10 +85,10 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 // if it scans, all of erased records. A segment whose raw file could not be removed is sealed: that file
 // goes without being sealed again. unidentified counts the entries that do not say whose they are.
 func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64, listed []uint32, scans bool) (unidentified int64, err error) {
-	if !l.j.takeTurn(ctx) {
+	if !l.j.maintenance.takeTurn(ctx) {
 		return 0, ctx.Err()
 	}
-	defer l.j.giveTurn()
+	defer l.j.maintenance.giveTurn()
 	l.j.mu.Lock()
 	_, raw := l.j.log.find(number)
 	l.j.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *erasures) eraseRows(ctx context.Context, org string, ids []uuid.UUID, s
 	}
 	for some := range slices.Chunk(ids, eraseRows) {
 		l.j.options.Load().LowPriority(func() {
-			err = l.j.inSteps(ctx, func() (bool, error) { return false, eraser.EraseRecords(ctx, org, some, scope) })
+			err = l.j.maintenance.inSteps(ctx, func() (bool, error) { return false, eraser.EraseRecords(ctx, org, some, scope) })
 		})
 		if err != nil {
 			return err
@@ -274,5 +274,5 @@ func (l *erasures) eraseUnused(ctx context.Context, of []*Erasure) (err error) {
 	if err != nil {
 		return err
 	}
-	return l.j.eraseFiles(ctx)
+	return l.j.maintenance.eraseFiles(ctx)
 }

@@ -346,7 +346,7 @@ func TestErasureOfASegmentThatIsRawAndSealed(t *testing.T) {
 		t.Errorf("it is done with raw files: %+v", e)
 	}
 	j.LedgerRead()
-	j.runMaintenance(t.Context())
+	j.maintenance.pass(t.Context())
 	j.erasures.run(t.Context())
 	if names, e := holding(t, dir, []byte(person)), j.Erasures("acme")[0]; names != nil || e.DoneAt == 0 {
 		t.Errorf("the person is in %v: %+v", names, e)

@@ -270,7 +270,7 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 	for i, ref := range refs {
 		wantTurn(t, r, i, ref, &turns[i])
 	}
-	j.takeTurn(t.Context()) // as a backup does: nothing is erased meanwhile
+	j.maintenance.takeTurn(t.Context()) // as a backup does: nothing is erased meanwhile
 	var gone []Chosen
 	for i := 1; i < len(refs); i += 2 {
 		gone = append(gone, Chosen{numbered(i), refs[i]})

@@ -51,7 +51,7 @@ func (l *erasures) open() {
 	}
 	l.all, l.reach = t.Erasures, t.reach()
 	l.records.Store(t.records)
-	if l.refused = l.j.Compare(ErasuresName, l.reach); l.refused != nil {
+	if l.refused = l.j.witness.Compare(ErasuresName, l.reach); l.refused != nil {
 		l.j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(l.refused))
 	}
 }
@@ -105,7 +105,7 @@ func (l *erasures) save() error {
 		return err
 	}
 	l.reach = next.reach()
-	l.j.Note(ErasuresName, l.reach)
+	l.j.witness.Note(ErasuresName, l.reach)
 	l.j.removals.Add(1)
 	return nil
 }

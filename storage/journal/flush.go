@@ -21,13 +21,13 @@ func (j *Journal) flushSoon(ctx context.Context) error {
 // Flush waits until everything appended before the call is in the backend, and until a backend that
 // has lost records has again what the segments have of these.
 func (j *Journal) Flush(ctx context.Context) error {
-	pruned := j.pruned()
+	pruned := j.checkpoints.pruned()
 	j.mu.Lock()
 	var target storage.Position
 	if n := len(j.log.unsealed); n > 0 {
 		target = storage.Position{Segment: j.log.unsealed[n-1].number, Ordinal: j.log.unsealed[n-1].entries}
 	}
-	for j.delivery.position.Before(target) || j.rebuilds(pruned) {
+	for j.delivery.position.Before(target) || j.delivery.rebuilds(pruned) {
 		progress := j.delivery.progress
 		j.mu.Unlock()
 		signal(j.delivery.wake) // the drain need not rest

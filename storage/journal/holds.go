@@ -99,7 +99,7 @@ func SameHolds(a, b []Hold) bool {
 // eraseReleased has erasures take the records that no hold keeps any more. The error of one does not
 // keep the others.
 func (l *erasures) eraseReleased(ctx context.Context) error {
-	if l.j.rebuilding() {
+	if l.j.delivery.rebuilding() {
 		return nil
 	}
 	l.mu.Lock()

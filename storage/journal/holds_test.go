@@ -162,13 +162,13 @@ func TestRetentionWaitsForTheHolds(t *testing.T) {
 	s.holds.err = errors.New("away")
 	s.clock.Add((48 * time.Hour).Milliseconds())
 	alone(s.Journal)
-	s.runMaintenance(t.Context())
+	s.maintenance.pass(t.Context())
 	s.left(func(*storage.Record) bool { return true })
 	if err := s.UnderHolds(t.Context(), []string{"acme"}, func([]Hold) error { return nil }); err == nil {
 		t.Error("an erasure may begin")
 	}
 	s.holds.err = nil
-	s.runMaintenance(t.Context())
+	s.maintenance.pass(t.Context())
 	s.left(func(*storage.Record) bool { return false })
 }
 
@@ -227,7 +227,7 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	s.holds.set(t, s.Journal, holdOf("two", ofPerson))
 	s.clock.Add((48 * time.Hour).Milliseconds())
 	cutoff := s.options.Load().cutoff(24 * time.Hour)
-	run, err := s.newRetention(t.Context(), cutoff)
+	run, err := s.maintenance.newRetention(t.Context(), cutoff)
 	if err != nil || run == nil {
 		t.Fatal(run, err)
 	}
@@ -246,7 +246,7 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	if err := run.prune(t.Context(), cutoff, cutoff); !errors.Is(err, errHoldsChanged) {
 		t.Errorf("retention goes on: %v", err)
 	}
-	s.runMaintenance(t.Context())
+	s.maintenance.pass(t.Context())
 	if ids := s.ids(); len(ids) != 21 || ids[0] != late.ID {
 		t.Errorf("%d records are left, the first %v", len(ids), ids[0])
 	}
@@ -288,7 +288,7 @@ func TestRetentionKeepsWhatOtherNodesWriteMeanwhile(t *testing.T) {
 	}
 	gone := write(one, 1)
 	cutoff := storage.Millis(now.now().Add(-24 * time.Hour))
-	run, err := one.newRetention(t.Context(), cutoff)
+	run, err := one.maintenance.newRetention(t.Context(), cutoff)
 	if err != nil || run == nil {
 		t.Fatal(run, err)
 	}
@@ -317,9 +317,9 @@ func TestRetentionKeepsHeldContentThatWasDatedAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	now.Add((35 * day).Milliseconds())
-	j.retire()
+	j.maintenance.retire()
 	flush(t, j)
-	j.runMaintenance(t.Context())
+	j.maintenance.pass(t.Context())
 	if c, err := j.Content(t.Context(), r); c == nil || err != nil {
 		t.Errorf("its content is %v, %v", c, err)
 	}

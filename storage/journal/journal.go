@@ -131,7 +131,7 @@ type Journal struct {
 	ledger      ledger
 	checkpoints checkpoints
 	maintenance maintenance
-	witness     witness
+	witness     Witness
 	erasures    erasures
 	removals    atomic.Uint64 // see Removals
 	// holding is held while a hold changes, and for reading while something is deleted under holds.
@@ -160,7 +160,7 @@ func newJournal(b storage.Backend, o Options) *Journal {
 		},
 		maintenance: maintenance{wake: make(chan struct{}, 1), ended: make(chan struct{}), turn: make(chan struct{}, 1)},
 	}
-	j.erasures.j = j
+	j.delivery.j, j.maintenance.j, j.witness.j, j.erasures.j = j, j, j, j
 	j.log.dir, j.log.options, j.log.mu, j.log.wake = o.Dir, &j.options, &j.mu, j.delivery.wake
 	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
 	o = o.withDefaults()
@@ -210,7 +210,7 @@ func (j *Journal) start(ctx context.Context) error {
 	}
 	j.witness.restore(s.Reach)
 	j.erasures.open()
-	j.takeCheckpoint(&s)
+	j.delivery.takeCheckpoint(&s)
 	j.log.reserveNumber(max(last, s.Position.Segment) + 1)
 	unapplied, err := j.replay()
 	if err != nil {
@@ -227,23 +227,23 @@ func (j *Journal) start(ctx context.Context) error {
 	_, keeps := j.backend.(storage.ContentKeeper)
 	fromFiles, entries, contents := j.compare(&s, page, keeps)
 	unapplied.damaged += entries
-	j.tell(slices.Concat(damage, fromFiles, j.archive.check())...)
+	j.witness.tell(slices.Concat(damage, fromFiles, j.archive.check())...)
 	j.archive.lose(contents, s.Reach)
 	j.ledger.reconcile(&s, unapplied, page, j.options.now())
 	j.log.turn.Lock()
 	j.saveLosses()
 	j.log.turn.Unlock()
-	j.listGiven()
+	j.delivery.listGiven()
 	j.saveCheckpoint(s.BatchEnd)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
 	maintenanceCtx, stopMaintenance := context.WithCancel(ctx)
 	j.delivery.stop, j.maintenance.stop = stopDrain, stopMaintenance
-	go j.drain(drainCtx)
+	go j.delivery.run(drainCtx)
 	var background sync.WaitGroup
-	background.Go(func() { j.maintain(maintenanceCtx) })
+	background.Go(func() { j.maintenance.run(maintenanceCtx) })
 	background.Go(func() { j.syncEverySecond(maintenanceCtx) })
-	background.Go(func() { j.verifyDaily(maintenanceCtx) })
+	background.Go(func() { j.witness.verifyDaily(maintenanceCtx) })
 	go func() {
 		background.Wait()
 		close(j.maintenance.ended)
@@ -251,14 +251,8 @@ func (j *Journal) start(ctx context.Context) error {
 	return nil
 }
 
-// takeCheckpoint takes over where the last process was.
-func (j *Journal) takeCheckpoint(s *checkpoint) {
-	j.identity = s.Journal
-	d := &j.delivery
-	d.position, d.batchEnd, d.rebuild, d.database = s.Position, s.BatchEnd, s.Rebuild, s.Database
-	d.given, d.rejected = s.Given, parseLosses(s.Rejected)
-	j.archive.given(s.Given)
-}
+// Witness says of the files that other packages keep in the directory how far they reach.
+func (j *Journal) Witness() *Witness { return &j.witness }
 
 // Backend is the backend behind the journal, for queries.
 func (j *Journal) Backend() storage.Backend { return j.backend }
@@ -288,9 +282,9 @@ func (j *Journal) Connected(ctx context.Context) error {
 }
 
 // isConnected reports whether the backend was opened.
-func (j *Journal) isConnected() bool {
+func (dv *delivery) isConnected() bool {
 	select {
-	case <-j.delivery.connected:
+	case <-dv.connected:
 		return true
 	default:
 		return false

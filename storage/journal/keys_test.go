@@ -149,7 +149,7 @@ func (c *colliding) sealAll() {
 	}
 	c.j.log.turn.Unlock()
 	flush(c, c.j)
-	c.j.runMaintenance(c.Context())
+	c.j.maintenance.pass(c.Context())
 }
 
 // Organisations choose ids independently. Whatever becomes of the journal, each has the

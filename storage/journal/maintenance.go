@@ -24,8 +24,10 @@ const eraseEvery = time.Hour
 // made retention delete single records.
 const eraseUnusedEvery = 24 * time.Hour
 
-// maintenance is what seals and deletes.
+// maintenance is what seals and deletes. Its own goroutine alone uses what no other comment says.
 type maintenance struct {
+	j *Journal
+
 	wake   chan struct{}
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when it has ended, and nothing is synced any more
@@ -39,8 +41,8 @@ type maintenance struct {
 	unusedErased time.Time
 }
 
-// maintain seals segments and deletes what has outlived its retention.
-func (j *Journal) maintain(ctx context.Context) {
+// run seals segments and deletes what has outlived its retention.
+func (m *maintenance) run(ctx context.Context) {
 	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for {
@@ -48,47 +50,47 @@ func (j *Journal) maintain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-j.maintenance.wake:
+		case <-m.wake:
 		}
-		j.runMaintenance(ctx)
-		j.erasures.run(ctx)
-		j.makeGrams(ctx)
+		m.pass(ctx)
+		m.j.erasures.run(ctx)
+		m.makeGrams(ctx)
 	}
 }
 
 // takeTurn waits for a backup or maintenance that is running. It is false if ctx ends first.
-func (j *Journal) takeTurn(ctx context.Context) bool {
+func (m *maintenance) takeTurn(ctx context.Context) bool {
 	select {
-	case j.maintenance.turn <- struct{}{}:
+	case m.turn <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (j *Journal) giveTurn() { <-j.maintenance.turn }
+func (m *maintenance) giveTurn() { <-m.turn }
 
-// runMaintenance deletes before it seals: deleting needs no room. It waits for a
+// pass deletes before it seals: deleting needs no room. It waits for a
 // backup, which copies the segments.
-func (j *Journal) runMaintenance(ctx context.Context) {
-	if !j.takeTurn(ctx) {
+func (m *maintenance) pass(ctx context.Context) {
+	if !m.takeTurn(ctx) {
 		return
 	}
-	defer j.giveTurn()
-	j.retire()
-	o := j.options.Load()
+	defer m.giveTurn()
+	m.retire()
+	o := m.j.options.Load()
 	content, records := o.cutoff(o.contentRetention()), o.cutoff(o.Retention)
-	run, err := j.newRetention(ctx, max(content, records))
+	run, err := m.newRetention(ctx, max(content, records))
 	if err == nil && run != nil {
 		err = run.expire(ctx, content)
 	}
-	j.tell(j.archive.check()...)
-	z := sealer{noContent: j.Shared(), erased: j.erasures.records.Load()}
+	m.j.witness.tell(m.j.archive.check()...)
+	z := sealer{noContent: m.j.Shared(), erased: m.j.erasures.records.Load()}
 	if z.noContent {
-		j.dropContent(ctx)
+		m.dropContent(ctx)
 	}
-	for _, s := range j.taken() {
-		if err := j.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
+	for _, s := range m.taken() {
+		if err := m.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
 			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
 	}
@@ -97,63 +99,63 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 	}
 	switch {
 	case err == nil && run != nil:
-		j.maintenance.retention = run
+		m.retention = run
 	case err != nil && ctx.Err() == nil && !errors.Is(err, errHoldsChanged) && !errors.Is(err, storage.ErrUnavailable):
 		o.Logger.Error("what has outlived its retention cannot be deleted: it is tried again", zap.Error(err))
 	}
-	j.erase(ctx)
+	m.erase(ctx)
 }
 
 // retire looks after the directory, and closes the active segment when it is old,
 // if nothing is appended that would.
-func (j *Journal) retire() {
-	o := j.options.Load()
-	j.log.turn.Lock()
-	defer j.log.turn.Unlock()
-	if err := j.checkDirectory(); err != nil {
+func (m *maintenance) retire() {
+	o := m.j.options.Load()
+	m.j.log.turn.Lock()
+	defer m.j.log.turn.Unlock()
+	if err := m.j.checkDirectory(); err != nil {
 		o.Logger.Error("the journal cannot be written", zap.Error(err))
 	}
-	j.checkOthers()
-	if s := j.log.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
-		j.log.close(s)
+	m.j.witness.checkOthers()
+	if s := m.j.log.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
+		m.j.log.close(s)
 	}
 }
 
 // erase removes what was deleted from the backend's files, and tries again a minute later
 // if that fails.
-func (j *Journal) erase(ctx context.Context) {
-	o := j.options.Load()
-	if o.now().Sub(j.maintenance.erased) < eraseEvery {
+func (m *maintenance) erase(ctx context.Context) {
+	o := m.j.options.Load()
+	if o.now().Sub(m.erased) < eraseEvery {
 		return
 	}
 	var err error
-	if eraser, ok := j.backend.(storage.RecordEraser); ok && j.maintenance.unused && o.now().Sub(j.maintenance.unusedErased) >= eraseUnusedEvery {
+	if eraser, ok := m.j.backend.(storage.RecordEraser); ok && m.unused && o.now().Sub(m.unusedErased) >= eraseUnusedEvery {
 		o.LowPriority(func() { err = eraser.EraseUnused(ctx) })
-		j.maintenance.unused, j.maintenance.unusedErased = err != nil, o.now()
+		m.unused, m.unusedErased = err != nil, o.now()
 	}
-	if err = cmp.Or(err, j.eraseFiles(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
+	if err = cmp.Or(err, m.eraseFiles(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
 		o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
 	}
 }
 
-func (j *Journal) eraseFiles(ctx context.Context) error {
-	eraser, ok := j.backend.(storage.Eraser)
+func (m *maintenance) eraseFiles(ctx context.Context) error {
+	eraser, ok := m.j.backend.(storage.Eraser)
 	if !ok {
 		return nil
 	}
-	err := j.inSteps(ctx, func() (bool, error) { return eraser.Erase(ctx) })
+	err := m.inSteps(ctx, func() (bool, error) { return eraser.Erase(ctx) })
 	if err == nil {
-		j.maintenance.erased = j.options.Load().now()
+		m.erased = m.j.options.Load().now()
 	}
 	return err
 }
 
 // inSteps lets the backend delete in steps, between which batches can be written.
-func (j *Journal) inSteps(ctx context.Context, step func() (more bool, err error)) error {
+func (m *maintenance) inSteps(ctx context.Context, step func() (more bool, err error)) error {
 	for {
-		j.delivery.writer.Lock()
+		m.j.delivery.writer.Lock()
 		more, err := step()
-		j.delivery.writer.Unlock()
+		m.j.delivery.writer.Unlock()
 		if err = cmp.Or(err, ctx.Err()); err != nil || !more {
 			return err
 		}
@@ -162,41 +164,41 @@ func (j *Journal) inSteps(ctx context.Context, step func() (more bool, err error
 
 // dropContent deletes the content that earlier versions of Weir have sealed, although the backend
 // keeps it.
-func (j *Journal) dropContent(ctx context.Context) {
+func (m *maintenance) dropContent(ctx context.Context) {
 	var w rewriter
-	for number, s := range j.archive.all() {
+	for number, s := range m.j.archive.all() {
 		if s.Size == 0 {
 			continue
 		}
-		if err := j.archive.rewrite(ctx, &w, number, func(uint32) bool { return true }); err != nil && ctx.Err() == nil {
-			j.options.logger().Error("content that the backend keeps cannot be deleted here", zap.String("file", segmentPath(j.dir, number, sealedSuffix)), zap.Error(err))
+		if err := m.j.archive.rewrite(ctx, &w, number, func(uint32) bool { return true }); err != nil && ctx.Err() == nil {
+			m.j.options.logger().Error("content that the backend keeps cannot be deleted here", zap.String("file", segmentPath(m.j.dir, number, sealedSuffix)), zap.Error(err))
 		}
 	}
 }
 
 // seal puts the content of a segment into the archive, and deletes the segment.
-func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
-	if err := j.archive.seal(ctx, z, s); err != nil {
+func (m *maintenance) seal(ctx context.Context, z *sealer, s *segment) error {
+	if err := m.j.archive.seal(ctx, z, s); err != nil {
 		return err
 	}
-	return j.drop(s)
+	return m.drop(s)
 }
 
 // drop removes a raw segment that is sealed or has outlived its retention. The witness no longer
 // has the segment before the file is gone.
-func (j *Journal) drop(s *segment) error {
+func (m *maintenance) drop(s *segment) error {
 	leave := func(leaving bool) {
-		j.mu.Lock()
+		m.j.mu.Lock()
 		s.leaving = leaving
-		j.mu.Unlock()
-		j.saveReach(leaving)
+		m.j.mu.Unlock()
+		m.j.saveReach(leaving)
 	}
 	leave(true)
-	err := j.log.drop(s)
+	err := m.j.log.drop(s)
 	if err != nil {
 		leave(false)
 	} else {
-		j.archive.forgetRaw(s.number)
+		m.j.archive.forgetRaw(s.number)
 	}
 	return err
 }
@@ -205,20 +207,20 @@ func (j *Journal) drop(s *segment) error {
 // the backend is open: then the backend may prove to have less than before. It lists none before
 // the ledger has read the charges of all, and none while the ledger cannot be synced: nobody can
 // charge again from a segment that is sealed or deleted.
-func (j *Journal) taken() []*segment {
-	if !j.isConnected() {
+func (m *maintenance) taken() []*segment {
+	if !m.j.delivery.isConnected() {
 		return nil
 	}
-	j.mu.Lock()
-	if j.awaitsLedger {
-		j.mu.Unlock()
+	m.j.mu.Lock()
+	if m.j.awaitsLedger {
+		m.j.mu.Unlock()
 		return nil
 	}
-	i, _ := j.log.find(j.delivery.position.Segment)
-	segments := j.versions.held.segments()
-	list := slices.DeleteFunc(slices.Clone(j.log.unsealed[:i]), func(s *segment) bool { return segments[s.number] })
-	j.mu.Unlock()
-	if _, synced := j.syncAttached(); !synced {
+	i, _ := m.j.log.find(m.j.delivery.position.Segment)
+	segments := m.j.versions.held.segments()
+	list := slices.DeleteFunc(slices.Clone(m.j.log.unsealed[:i]), func(s *segment) bool { return segments[s.number] })
+	m.j.mu.Unlock()
+	if _, synced := m.j.witness.syncOthers(); !synced {
 		return nil
 	}
 	return list

@@ -34,8 +34,8 @@ func (j *Journal) syncEverySecond(ctx context.Context) {
 // because a record follows its charge, and the checkpoint last, because it says how far the other
 // files reach. No lock is held while the disk works.
 func (j *Journal) syncFiles() error {
-	changed, _ := j.syncAttached()
-	written, err := j.syncEntries()
+	changed, _ := j.witness.syncOthers()
+	written, err := j.log.syncEntries()
 	if changed || written {
 		j.saveReach(false)
 		err = errors.Join(err, j.checkpoints.sync())
@@ -45,53 +45,53 @@ func (j *Journal) syncFiles() error {
 
 // SyncEntries makes the entries that were appended survive a power cut.
 func (j *Journal) SyncEntries() error {
-	_, err := j.syncEntries()
+	_, err := j.log.syncEntries()
 	return err
 }
 
 // syncEntries syncs the raw segments, and reports whether anything was written.
-func (j *Journal) syncEntries() (changed bool, err error) {
-	j.mu.Lock()
+func (l *log) syncEntries() (changed bool, err error) {
+	l.mu.Lock()
 	var written []*segment
 	var sizes []int64
 	created := false
-	for _, s := range j.log.unsealed {
+	for _, s := range l.unsealed {
 		if s.synced < s.size && !s.leaving {
 			s.refs++
 			written, sizes = append(written, s), append(sizes, s.size)
 			created = created || s.synced == 0
 		}
 	}
-	j.mu.Unlock()
+	l.mu.Unlock()
 	var noDir error
 	if created {
-		noDir = SyncDir(j.dir)
+		noDir = SyncDir(l.dir)
 	}
 	err = noDir
 	for i, s := range written {
 		failed := s.file.sync()
-		j.mu.Lock()
+		l.mu.Lock()
 		if failed == nil && (noDir == nil || s.synced > 0) { // a new one waits until its name is synced, too
 			s.synced = sizes[i]
 		}
-		j.log.unref(s)
-		j.mu.Unlock()
+		l.unref(s)
+		l.mu.Unlock()
 		err = errors.Join(err, failed)
 	}
 	return len(written) > 0, err
 }
 
-// syncAttached syncs the files of other packages. changed reports whether one of them reaches
+// syncOthers syncs the files of other packages. changed reports whether one of them reaches
 // further, and synced whether all are on the disk; the others log why they are not.
-func (j *Journal) syncAttached() (changed, synced bool) {
+func (w *Witness) syncOthers() (changed, synced bool) {
 	synced = true
-	j.witness.mu.Lock()
-	attached := j.witness.attached // a change replaces it
-	j.witness.mu.Unlock()
+	w.mu.Lock()
+	attached := w.attached // a change replaces it
+	w.mu.Unlock()
 	for name, sync := range attached {
 		is, ok := sync()
 		if ok {
-			changed = j.witness.set(name, is) || changed
+			changed = w.set(name, is) || changed
 		}
 		synced = synced && ok
 	}

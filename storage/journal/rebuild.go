@@ -64,31 +64,31 @@ type rebuild struct {
 
 // readSealed adds to a batch the next records of the sealed segment that the drain has come to. It
 // is false if the drain has come to none. Only the last batch of a segment moves the position.
-func (j *Journal) readSealed(d *batch, limits *storage.Limits) bool {
-	c := &j.delivery.cursor
-	if c.sealed == nil && !j.openSealed() {
+func (dv *delivery) readSealed(d *batch, limits *storage.Limits) bool {
+	c := &dv.cursor
+	if c.sealed == nil && !dv.openSealed() {
 		return false
 	}
 	r := c.sealed
 	for r.reader.index != nil && r.block < len(r.reader.index.blocks) && len(d.Records) < limits.Entries {
-		r.read(j, d)
+		r.read(dv.j, d)
 	}
 	d.entries, d.full = len(d.Records), true
 	d.ID = fmt.Sprintf("sealed-%d.%d", r.number, r.block)
 	if r.reader.index == nil || r.block == len(r.reader.index.blocks) {
-		j.endSealed(d, r)
+		dv.endSealed(d, r)
 	}
 	return true
 }
 
 // openSealed opens the sealed segment that the drain has come to, if there is one.
-func (j *Journal) openSealed() bool {
-	c := &j.delivery.cursor
-	number, found := j.nextSealed()
+func (dv *delivery) openSealed() bool {
+	c := &dv.cursor
+	number, found := dv.nextSealed()
 	if !found {
 		return false
 	}
-	c.sealed = &rebuild{number: number, reader: contentReader{j: j}}
+	c.sealed = &rebuild{number: number, reader: contentReader{j: dv.j}}
 	if c.at.Segment == number {
 		c.sealed.from = c.at.Ordinal
 	}
@@ -99,37 +99,37 @@ func (j *Journal) openSealed() bool {
 }
 
 // nextSealed returns the number of the sealed segment that comes next at the drain's place.
-func (j *Journal) nextSealed() (number uint64, found bool) {
-	c, before := &j.delivery.cursor, j.delivery.rebuild.Segment+1
+func (dv *delivery) nextSealed() (number uint64, found bool) {
+	c, before := &dv.cursor, dv.rebuild.Segment+1
 	if c.at.Segment >= before || c.segment != nil {
 		return 0, false
 	}
-	pruned := j.pruned()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if i, _ := j.log.find(c.at.Segment); i < len(j.log.unsealed) {
-		before = min(before, j.log.unsealed[i].number)
+	pruned := dv.j.checkpoints.pruned()
+	dv.j.mu.Lock()
+	defer dv.j.mu.Unlock()
+	if i, _ := dv.j.log.find(c.at.Segment); i < len(dv.j.log.unsealed) {
+		before = min(before, dv.j.log.unsealed[i].number)
 	}
-	return j.archive.next(c.at.Segment, before, pruned)
+	return dv.j.archive.next(c.at.Segment, before, pruned)
 }
 
 // rebuilds reports whether the backend gets sealed segments again. It needs the mutex.
-func (j *Journal) rebuilds(pruned moment) bool {
-	is, was := j.delivery.position.Segment, j.delivery.rebuild.Segment
+func (dv *delivery) rebuilds(pruned moment) bool {
+	is, was := dv.position.Segment, dv.rebuild.Segment
 	if is > was {
 		return false
 	}
-	_, found := j.archive.next(is, was+1, pruned)
+	_, found := dv.j.archive.next(is, was+1, pruned)
 	return found
 }
 
 // rebuilding reports whether the backend has lost records that it gets again: until then nobody can
 // tell which records there are, or which of them a hold keeps.
-func (j *Journal) rebuilding() bool {
-	pruned := j.pruned()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.rebuilds(pruned)
+func (dv *delivery) rebuilding() bool {
+	pruned := dv.j.checkpoints.pruned()
+	dv.j.mu.Lock()
+	defer dv.j.mu.Unlock()
+	return dv.rebuilds(pruned)
 }
 
 // read adds the records of a block to a batch.
@@ -169,56 +169,89 @@ func parseSealed(item []byte, to *storage.Record) (recordCount, error) {
 }
 
 // endSealed moves the position behind a segment, and counts what the segment does not have.
-func (j *Journal) endSealed(d *batch, r *rebuild) {
+func (dv *delivery) endSealed(d *batch, r *rebuild) {
 	r.reader.Close()
-	c := &j.delivery.cursor
-	owed, lacks := j.archive.lacks(c.at, r, j.pruned())
-	now := j.options.now()
+	c := &dv.cursor
+	owed, lacks := dv.j.archive.lacks(c.at, r, dv.j.checkpoints.pruned())
+	now := dv.j.options.now()
 	lost := storage.Loss{Reason: storage.LostDatabase, From: now, To: now, Count: lacks.Records, Exchanges: lacks.Exchanges}
 	d.exchanges += owed.Exchanges - lost.Exchanges
 	d.given, d.End = r, storage.Position{Segment: r.number + 1}
-	j.mu.Lock()
+	dv.j.mu.Lock()
 	if lost.Count > 0 {
 		d.losses = addLoss(d.losses, lost)
-		j.ledger.drop(lost)
+		dv.j.ledger.drop(lost)
 	}
 	c.at, c.sealed = d.End, nil
-	j.mu.Unlock()
+	dv.j.mu.Unlock()
 }
 
 // listGiven has the list of sealed segments say which of them the backend has again, and reports
 // whether it has: only then may the checkpoint no longer say so, since an end of the process between
 // the two files must not count what a segment lacks twice.
-func (j *Journal) listGiven() bool {
-	if len(j.delivery.given) == 0 {
+func (dv *delivery) listGiven() bool {
+	if len(dv.given) == 0 {
 		return false
 	}
-	j.archive.given(j.delivery.given)
-	if j.archive.save() != nil {
+	dv.j.archive.given(dv.given)
+	if dv.j.archive.save() != nil {
 		return false
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.delivery.given = nil
+	dv.j.mu.Lock()
+	defer dv.j.mu.Unlock()
+	dv.given = nil
 	return true
 }
 
 // owe changes which sealed segments the backend gets again, when its position proves to be
 // another. Their exchanges change from recorded to waiting, or from waiting to recorded. It needs
 // the mutex.
-func (j *Journal) owe(from, to storage.Position, pruned moment) {
-	was := j.delivery.rebuild
-	before := j.archive.owed(from, was, pruned)
+func (dv *delivery) owe(from, to storage.Position, pruned moment) {
+	was := dv.rebuild
+	before := dv.j.archive.owed(from, was, pruned)
 	if to.Before(from) && was.Before(from) {
 		was = from
 	}
-	j.ledger.withdrawn(j.archive.owed(to, was, pruned).Exchanges - before.Exchanges)
-	j.delivery.rebuild = was
+	dv.j.ledger.withdrawn(dv.j.archive.owed(to, was, pruned).Exchanges - before.Exchanges)
+	dv.rebuild = was
 }
 
-// pruned is the time before which retention has deleted records, 0 if it has deleted none.
-func (j *Journal) pruned() moment {
-	j.checkpoints.mu.Lock()
-	defer j.checkpoints.mu.Unlock()
-	return j.checkpoints.last.Pruned
+// countDatabaseLoss counts the records that the database had when the position was from, and that
+// no segment can give to a database whose position is another. What a sealed segment lacks counts
+// when the drain passes it.
+func (dv *delivery) countDatabaseLoss(from, is storage.Position) {
+	if !is.Before(from) {
+		return
+	}
+	owed, lost := dv.j.archive.owed(is, from, dv.j.checkpoints.pruned()), dv.expired(is)
+	if owed.Records+lost.Records == 0 {
+		return
+	}
+	what := "is older than it was"
+	if is == (storage.Position{}) {
+		what = "is gone, empty or another one"
+	}
+	if lost.Records > 0 {
+		dv.j.ledger.databaseLost(lost, dv.j.options.now())
+	}
+	dv.j.witness.tell(FileDamage{File: databaseName(dv.j.dir), Found: fmt.Sprintf(
+		"%s: of the %d versions of records and annotations in sealed segments, it gets the records again that have their bodies there; the others, and %d of segments that are deleted, are lost", what, owed.Records, lost.Records)})
+	dv.j.log.turn.Lock()
+	dv.j.saveLosses()
+	dv.j.log.turn.Unlock()
+	dv.j.saveCheckpoint(storage.Position{})
+	if err := dv.j.erasures.findAgain(); err != nil {
+		dv.j.options.logger().Error("the database may have records that were erased", zap.Error(err))
+	}
+}
+
+// expired counts what was in segments that are deleted, and that a backend at a position lacks: only
+// if it has nothing, and retention has not deleted records, is that known.
+func (dv *delivery) expired(is storage.Position) (n recordCount) {
+	if is == (storage.Position{}) && dv.j.checkpoints.pruned() == 0 {
+		dv.j.archive.mu.Lock()
+		n = dv.j.archive.earlier
+		dv.j.archive.mu.Unlock()
+	}
+	return n
 }

@@ -120,7 +120,7 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 // replay counts the entries of earlier processes that the backend has not taken.
 func (j *Journal) replay() (unapplied backlog, err error) {
 	j.delivery.cursor.at = j.delivery.position
-	unapplied.exchanges = j.archive.owed(j.delivery.position, j.delivery.rebuild, j.pruned()).Exchanges
+	unapplied.exchanges = j.archive.owed(j.delivery.position, j.delivery.rebuild, j.checkpoints.pruned()).Exchanges
 	j.pendingBytes, unapplied.damaged, err = entries(j.log.readings(j.delivery.position), j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		var l loss
@@ -198,63 +198,63 @@ var chargesWire = func() message[record] {
 // restored backup, the backend has less than the journal noted; if the journal could not write its
 // checkpoint, it has more. Exchanges between the two positions change from recorded to waiting, or
 // from waiting to recorded; losses change from those before the position to those after it, or back.
-func (j *Journal) relocate(to storage.Position) error {
-	pruned := j.pruned()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	from := j.delivery.position
-	if from.Before(to) && to == j.delivery.batchEnd && j.rebuilds(pruned) {
+func (dv *delivery) relocate(to storage.Position) error {
+	pruned := dv.j.checkpoints.pruned()
+	dv.j.mu.Lock()
+	defer dv.j.mu.Unlock()
+	from := dv.position
+	if from.Before(to) && to == dv.batchEnd && dv.rebuilds(pruned) {
 		to = from // only who gives a sealed segment again knows what it does not have
 	}
-	j.delivery.cursor.at = to
+	dv.cursor.at = to
 	if to == from {
 		return nil
 	}
-	if to == j.delivery.batchEnd {
-		for _, l := range j.delivery.rejected { // by the process that wrote the batch
-			j.ledger.rejected(l)
+	if to == dv.batchEnd {
+		for _, l := range dv.rejected { // by the process that wrote the batch
+			dv.j.ledger.rejected(l)
 		}
-		j.delivery.rejected = nil
+		dv.rejected = nil
 	}
-	j.delivery.position, j.delivery.batchEnd = to, storage.Position{}
-	j.owe(from, to, pruned)
-	j.log.reserveNumber(to.Segment + 1)
+	dv.position, dv.batchEnd = to, storage.Position{}
+	dv.owe(from, to, pruned)
+	dv.j.log.reserveNumber(to.Segment + 1)
 	low, high, sign := to, from, int64(1) // the backend has less
 	if from.Before(to) {
 		low, high, sign = from, to, -1
 	}
-	bytes, damaged, err := entries(j.log.readings(low), low, high, func(s *segment, at storage.Position, e *entry) {
+	bytes, damaged, err := entries(dv.j.log.readings(low), low, high, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		var l storage.Loss
 		if e.kind == kindLoss && lossWire.parse(e.metadata, &l) == nil {
-			j.ledger.lossWithdrawn(l, sign)
+			dv.j.ledger.lossWithdrawn(l, sign)
 		}
 		if e.kind != kindRecord || identityWire.parse(e.metadata, &r) != nil {
 			return
 		}
 		if r.Number > 0 {
 			s.exchanges += sign
-			j.ledger.withdrawn(sign)
+			dv.j.ledger.withdrawn(sign)
 		}
-		last, waits := j.versions.pending[r.Key()]
+		last, waits := dv.j.versions.pending[r.Key()]
 		switch {
 		case sign < 0:
 			if waits && last.Before(high) {
-				delete(j.versions.pending, r.Key())
-				j.versions.forgetSpans(r.Key())
+				delete(dv.j.versions.pending, r.Key())
+				dv.j.versions.forgetSpans(r.Key())
 			}
-			j.versions.passHeld(s, at, e, &r)
+			dv.j.versions.passHeld(s, at, e, &r)
 		case !waits || last.Before(at):
-			j.versions.pending[r.Key()] = at
-			j.versions.addSpans(r.Key(), r.SpanKeys)
+			dv.j.versions.pending[r.Key()] = at
+			dv.j.versions.addSpans(r.Key(), r.SpanKeys)
 		}
 	})
 	if sign < 0 && damaged > 0 { // nobody else reads these
-		now := j.options.now()
-		j.ledger.lose(storage.Loss{Reason: storage.LostCorrupt, Count: damaged, From: now, To: now})
+		now := dv.j.options.now()
+		dv.j.ledger.lose(storage.Loss{Reason: storage.LostCorrupt, Count: damaged, From: now, To: now})
 	}
-	j.pendingBytes += sign * bytes
-	j.versions.recount()
+	dv.j.pendingBytes += sign * bytes
+	dv.j.versions.recount()
 	return err
 }
 

@@ -42,37 +42,37 @@ func (o *Options) cutoff(retention time.Duration) storage.Timestamp {
 
 // newRetention finds what holds keep of the records from before a time. It returns nil if the
 // next run is soon enough.
-func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*retention, error) {
-	r := &retention{j: j, oldest: before}
+func (m *maintenance) newRetention(ctx context.Context, before storage.Timestamp) (*retention, error) {
+	r := &retention{j: m.j, oldest: before}
 	if before == 0 {
 		return r, nil
 	}
-	if !j.isConnected() { // which records are under hold is not known yet
+	if !m.j.delivery.isConnected() { // which records are under hold is not known yet
 		return nil, nil
 	}
-	if j.rebuilding() {
+	if m.j.delivery.rebuilding() {
 		return nil, nil
 	}
 	// What is late ends the run. That the backend refuses records does not: it may lack the room
 	// that retention makes.
-	_ = j.flushSoon(ctx)
-	j.delivery.writer.Lock()
-	j.delivery.old, j.delivery.late = before, make(map[string]bool)
-	j.delivery.writer.Unlock()
+	_ = m.j.flushSoon(ctx)
+	m.j.delivery.writer.Lock()
+	m.j.delivery.old, m.j.delivery.late = before, make(map[string]bool)
+	m.j.delivery.writer.Unlock()
 	var err error
-	if r.orgs, err = j.backend.Organisations(ctx); err != nil {
+	if r.orgs, err = m.j.backend.Organisations(ctx); err != nil {
 		return nil, err
 	}
-	if err := j.UnderHolds(ctx, r.orgs, func(holds []Hold) error { r.holds = holds; return nil }); err != nil {
+	if err := m.j.UnderHolds(ctx, r.orgs, func(holds []Hold) error { r.holds = holds; return nil }); err != nil {
 		return nil, err
 	}
-	now := j.options.Load().now()
-	if last := j.maintenance.retention; last != nil && len(r.holds) > 0 && SameHolds(last.holds, r.holds) && now.Sub(last.at) < retentionEvery {
+	now := m.j.options.Load().now()
+	if last := m.retention; last != nil && len(r.holds) > 0 && SameHolds(last.holds, r.holds) && now.Sub(last.at) < retentionEvery {
 		return nil, nil
 	}
-	r.raw = j.taken()
+	r.raw = m.taken()
 	old := make(map[uint64]bool) // the segments that expire
-	for number, s := range j.archive.all() {
+	for number, s := range m.j.archive.all() {
 		old[number] = s.Newest < int64(before)
 	}
 	for _, s := range r.raw {
@@ -81,7 +81,7 @@ func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*
 	var refs []storage.ContentRef
 	for _, h := range r.holds {
 		// Of any age: a segment can be older than a record in it that was dated ahead.
-		err := j.eachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
+		err := m.j.eachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
 			for _, held := range records {
 				r.oldest = min(r.oldest, held.CreatedAt)
 				if old[held.Content.Segment] && held.Content != (storage.ContentRef{}) {
@@ -94,7 +94,7 @@ func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*
 			return nil, err
 		}
 	}
-	if j.Shared() && len(r.holds) > 0 {
+	if m.j.Shared() && len(r.holds) > 0 {
 		r.oldest = 0
 	}
 	r.content = leftOf(refs)
@@ -158,7 +158,7 @@ func (r *retention) expire(ctx context.Context, before storage.Timestamp) error 
 		if s.newest >= before || len(r.content[s.number]) > 0 { // then it is sealed, and rewritten later
 			continue
 		}
-		if err := r.step(ctx, func() error { return r.j.drop(s) }); err != nil {
+		if err := r.step(ctx, func() error { return r.j.maintenance.drop(s) }); err != nil {
 			return err
 		}
 	}
@@ -175,12 +175,12 @@ func (r *retention) prune(ctx context.Context, content, records storage.Timestam
 		}
 	}
 	if content > 0 {
-		if err := r.j.inSteps(ctx, func() (bool, error) { return r.j.backend.PruneConversations(ctx, content) }); err != nil {
+		if err := r.j.maintenance.inSteps(ctx, func() (bool, error) { return r.j.backend.PruneConversations(ctx, content) }); err != nil {
 			return err
 		}
 	}
 	return r.pruneBefore(ctx, records, storage.EraseRecord, func(ctx context.Context, before storage.Timestamp) (bool, error) {
-		if err := r.j.savePruned(records, r.j.options.Load().Sync); err != nil {
+		if err := r.j.checkpoints.savePruned(records, r.j.options.Load().Sync); err != nil {
 			return false, err
 		}
 		return r.j.backend.Prune(ctx, before)

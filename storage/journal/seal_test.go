@@ -57,7 +57,7 @@ func TestSegmentsWaitForTheLedger(t *testing.T) {
 	flush(t, j)
 	want := func(n int, when string) {
 		t.Helper()
-		j.runMaintenance(t.Context())
+		j.maintenance.pass(t.Context())
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if sealed := 2 - len(j.log.unsealed); sealed != n {
@@ -65,7 +65,7 @@ func TestSegmentsWaitForTheLedger(t *testing.T) {
 		}
 	}
 	want(0, "before the ledger has read them")
-	detach := j.Attach("credits", func() (Reach, bool) { return Reach{}, false })
+	detach := j.witness.Attach("credits", func() (Reach, bool) { return Reach{}, false })
 	j.LedgerRead()
 	want(0, "while the ledger cannot be synced")
 	detach()
@@ -415,16 +415,16 @@ func TestDamageCountsOnce(t *testing.T) {
 			j.log.turn.Lock()
 			j.log.close(j.log.active)
 			j.log.turn.Unlock()
-			eventually(t, "the segment is drained", func() bool { return len(j.taken()) == 1 })
+			eventually(t, "the segment is drained", func() bool { return len(j.maintenance.taken()) == 1 })
 			for range 3 {
-				if err := j.seal(t.Context(), new(sealer), j.taken()[0]); err == nil {
+				if err := j.maintenance.seal(t.Context(), new(sealer), j.maintenance.taken()[0]); err == nil {
 					t.Fatal("a segment is sealed into a directory")
 				}
 			}
 			if err := os.RemoveAll(inTheWay); err != nil {
 				t.Fatal(err)
 			}
-			j.runMaintenance(t.Context())
+			j.maintenance.pass(t.Context())
 			for range 2 {
 				wantLostContent(t, j, 1)
 				abandon(j)
@@ -481,7 +481,7 @@ func TestRetention(t *testing.T) {
 				return err == nil && (got != nil) == c.hasContent && exists == c.hasRecord
 			}
 			eventually(t, "retention does what it must", has)
-			j.runMaintenance(t.Context())
+			j.maintenance.pass(t.Context())
 			if !has() {
 				t.Error("retention goes too far")
 			}
@@ -545,7 +545,7 @@ func TestRecordOfTheFuture(t *testing.T) {
 				j = open(t, b, o)
 			}
 			now.Add((40 * day).Milliseconds())
-			j.runMaintenance(t.Context())
+			j.maintenance.pass(t.Context())
 			if c, err := j.Content(t.Context(), r); c != nil || err != nil {
 				t.Errorf("content is kept for longer than it may: %v %v", c != nil, err)
 			}

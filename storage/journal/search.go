@@ -15,22 +15,22 @@ import (
 
 // makeGrams makes the grams of the newest sealed segment without, and then lets other maintenance go
 // before the next.
-func (j *Journal) makeGrams(ctx context.Context) {
+func (m *maintenance) makeGrams(ctx context.Context) {
 	var b gramsBuilder
-	for _, number := range j.archive.withoutGrams() {
-		if !j.takeTurn(ctx) {
+	for _, number := range m.j.archive.withoutGrams() {
+		if !m.takeTurn(ctx) {
 			return
 		}
 		var err error
-		j.options.Load().LowPriority(func() { err = j.archive.makeGrams(ctx, &b, number) })
-		j.giveTurn()
+		m.j.options.Load().LowPriority(func() { err = m.j.archive.makeGrams(ctx, &b, number) })
+		m.giveTurn()
 		if err == nil {
-			signal(j.maintenance.wake)
+			signal(m.wake)
 		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		j.options.logger().Warn("searches read all content of a segment, since its grams cannot be made: it is tried again", zap.Uint64("segment", number), zap.Error(err))
+		m.j.options.logger().Warn("searches read all content of a segment, since its grams cannot be made: it is tried again", zap.Uint64("segment", number), zap.Error(err))
 		if !errors.Is(err, errSealed) && !errors.Is(err, fs.ErrNotExist) {
 			return // nothing can be written, perhaps
 		}

@@ -11,20 +11,20 @@ import (
 const verifyEvery = 24 * time.Hour
 
 // verifyDaily has the backend verify its files, now and every day, until ctx ends.
-func (j *Journal) verifyDaily(ctx context.Context) {
-	verifier, ok := j.backend.(storage.Verifier)
+func (w *Witness) verifyDaily(ctx context.Context) {
+	verifier, ok := w.j.backend.(storage.Verifier)
 	if !ok {
 		return
 	}
 	select {
-	case <-j.delivery.connected:
+	case <-w.j.delivery.connected:
 	case <-ctx.Done():
 		return
 	}
 	tick := time.NewTicker(verifyEvery)
 	defer tick.Stop()
 	for {
-		j.options.Load().LowPriority(func() { j.verify(ctx, verifier) })
+		w.j.options.Load().LowPriority(func() { w.verify(ctx, verifier) })
 		select {
 		case <-ctx.Done():
 			return
@@ -34,7 +34,7 @@ func (j *Journal) verifyDaily(ctx context.Context) {
 }
 
 // verify tells what the backend finds.
-func (j *Journal) verify(ctx context.Context, verifier storage.Verifier) {
+func (w *Witness) verify(ctx context.Context, verifier storage.Verifier) {
 	problems, err := verifier.Verify(ctx)
 	if ctx.Err() != nil {
 		return
@@ -43,9 +43,9 @@ func (j *Journal) verify(ctx context.Context, verifier storage.Verifier) {
 		problems = append(problems, "cannot be verified: "+err.Error())
 	}
 	for _, found := range problems {
-		j.tellDatabase(found)
+		w.tellDatabase(found)
 	}
 }
 
 // tellDatabase logs and remembers damage of the database.
-func (j *Journal) tellDatabase(found string) { j.Damaged(databaseName(j.dir), found) }
+func (w *Witness) tellDatabase(found string) { w.Damaged(databaseName(w.j.dir), found) }

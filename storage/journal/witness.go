@@ -75,8 +75,11 @@ type FileDamage struct {
 // maxDamage bounds what is remembered of damage.
 const maxDamage = 32
 
-// witness has what the checkpoint says of files that the journal does not write itself.
-type witness struct {
+// Witness has what the checkpoint says of files that the journal does not write itself: how far they
+// reach, and what damage was found of any file.
+type Witness struct {
+	j *Journal
+
 	// mu comes after all other locks. It guards all fields.
 	mu       sync.Mutex
 	others   map[string]Reach
@@ -86,14 +89,14 @@ type witness struct {
 }
 
 // restore takes over what a checkpoint says.
-func (w *witness) restore(r *reach) {
+func (w *Witness) restore(r *reach) {
 	if r != nil {
 		w.others, w.damage = maps.Clone(r.Others), r.Damage
 	}
 }
 
 // note remembers damage, once a file and kind.
-func (w *witness) note(d FileDamage) {
+func (w *Witness) note(d FileDamage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.damage = slices.DeleteFunc(slices.Clone(w.damage), func(k FileDamage) bool { return k.File == d.File && k.Found == d.Found })
@@ -102,14 +105,14 @@ func (w *witness) note(d FileDamage) {
 }
 
 // found returns the damage that is remembered.
-func (w *witness) found() []FileDamage {
+func (w *Witness) found() []FileDamage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.damage)
 }
 
 // fill adds to r what the witness knows.
-func (w *witness) fill(r *reach) {
+func (w *Witness) fill(r *reach) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.Others, r.Damage = maps.Clone(w.others), w.damage
@@ -189,11 +192,11 @@ func (j *Journal) compare(c *checkpoint, page counted, keeps bool) (damage []Fil
 }
 
 // tell logs and remembers damage.
-func (j *Journal) tell(damage ...FileDamage) {
+func (w *Witness) tell(damage ...FileDamage) {
 	for _, d := range damage {
-		d.At = cmp.Or(d.At, j.options.now())
-		j.witness.note(d)
-		j.options.logger().Error("a file of the store is not as it was", zap.String("file", d.File), zap.String("directory", j.dir), zap.String("found", d.Found))
+		d.At = cmp.Or(d.At, w.j.options.now())
+		w.note(d)
+		w.j.options.logger().Error("a file of the store is not as it was", zap.String("file", d.File), zap.String("directory", w.j.dir), zap.String("found", d.Found))
 	}
 }
 
@@ -202,51 +205,50 @@ var ErrForgotten = errors.New("a file of the store is gone or older than it was"
 
 // Compare compares a file that another package keeps in the directory with what the checkpoint
 // says of it. is is how far the file reaches, zero if there is no file. The error is ErrForgotten.
-func (j *Journal) Compare(name string, is Reach) error {
-	err := CompareReach(j.dir, name, is, j.Reached(name))
+func (w *Witness) Compare(name string, is Reach) error {
+	err := CompareReach(w.j.dir, name, is, w.Reached(name))
 	if err != nil {
 		found := "is older or shorter than it was: what depends on it is refused"
 		if is == (Reach{}) {
 			found = "is gone: what depends on it is refused"
 		}
-		j.Damaged(name, found)
+		w.Damaged(name, found)
 	}
 	return err
 }
 
 // Damaged logs and remembers, once a process, what is wrong with a file of the store that another
 // package keeps.
-func (j *Journal) Damaged(name, found string) {
+func (w *Witness) Damaged(name, found string) {
 	d := FileDamage{File: name, Found: found}
-	j.witness.mu.Lock()
-	again := slices.Contains(j.witness.told, d)
+	w.mu.Lock()
+	again := slices.Contains(w.told, d)
 	if !again {
-		j.witness.told = append(j.witness.told, d)
+		w.told = append(w.told, d)
 	}
-	j.witness.mu.Unlock()
+	w.mu.Unlock()
 	if !again {
-		j.tell(d)
-		j.saveReach(false)
+		w.tell(d)
+		w.j.saveReach(false)
 	}
 }
 
 // checkOthers tells of each file of another package that somebody deletes while it is open.
-func (j *Journal) checkOthers() {
-	w := &j.witness
+func (w *Witness) checkOthers() {
 	w.mu.Lock()
 	var paths []string
 	for name := range w.others {
 		if !slices.ContainsFunc(w.told, func(d FileDamage) bool { return d.File == name }) { // else its loss is known
-			paths = append(paths, filepath.Join(j.dir, name))
+			paths = append(paths, filepath.Join(w.j.dir, name))
 		}
 	}
 	w.mu.Unlock()
-	if path, isFile := strings.CutSuffix(j.dir, directorySuffix); isFile && j.isConnected() {
+	if path, isFile := strings.CutSuffix(w.j.dir, directorySuffix); isFile && w.j.delivery.isConnected() {
 		paths = append(paths, path)
 	}
 	for _, path := range paths {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			j.Damaged(filepath.Base(path), "was deleted while Weir had it open: it is gone once Weir stops")
+			w.Damaged(filepath.Base(path), "was deleted while Weir had it open: it is gone once Weir stops")
 		}
 	}
 }
@@ -277,21 +279,21 @@ func Knows(dir, name string) bool {
 
 // Reached returns how far the checkpoint says that a file reaches: what was appended before the file
 // came so far has been synced.
-func (j *Journal) Reached(name string) Reach {
-	j.witness.mu.Lock()
-	defer j.witness.mu.Unlock()
-	return j.witness.others[name]
+func (w *Witness) Reached(name string) Reach {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.others[name]
 }
 
 // Note says how far a file reaches that another package keeps in the directory.
-func (j *Journal) Note(name string, is Reach) {
-	if j.witness.set(name, is) {
-		j.saveReach(j.options.Load().Sync)
+func (w *Witness) Note(name string, is Reach) {
+	if w.set(name, is) {
+		w.j.saveReach(w.j.options.Load().Sync)
 	}
 }
 
 // set reports whether the witness did not know how far a file reaches.
-func (w *witness) set(name string, is Reach) (changed bool) {
+func (w *Witness) set(name string, is Reach) (changed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.others[name] == is {
@@ -308,60 +310,20 @@ func (w *witness) set(name string, is Reach) (changed bool) {
 // Options.Sync before the entries that are appended after it was written. sync returns how far
 // the file reaches on the disk; it is false if the file cannot be synced, which sync logs. detach
 // ends that.
-func (j *Journal) Attach(name string, sync func() (Reach, bool)) (detach func()) {
-	j.witness.mu.Lock()
-	defer j.witness.mu.Unlock()
-	j.witness.attached = maps.Clone(j.witness.attached)
-	if j.witness.attached == nil {
-		j.witness.attached = make(map[string]func() (Reach, bool))
+func (w *Witness) Attach(name string, sync func() (Reach, bool)) (detach func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attached = maps.Clone(w.attached)
+	if w.attached == nil {
+		w.attached = make(map[string]func() (Reach, bool))
 	}
-	j.witness.attached[name] = sync
+	w.attached[name] = sync
 	return func() {
-		j.witness.mu.Lock()
-		defer j.witness.mu.Unlock()
-		j.witness.attached = maps.Clone(j.witness.attached)
-		delete(j.witness.attached, name)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.attached = maps.Clone(w.attached)
+		delete(w.attached, name)
 	}
-}
-
-// countDatabaseLoss counts the records that the database had when the position was from, and that
-// no segment can give to a database whose position is another. What a sealed segment lacks counts
-// when the drain passes it.
-func (j *Journal) countDatabaseLoss(from, is storage.Position) {
-	if !is.Before(from) {
-		return
-	}
-	owed, lost := j.archive.owed(is, from, j.pruned()), j.expired(is)
-	if owed.Records+lost.Records == 0 {
-		return
-	}
-	what := "is older than it was"
-	if is == (storage.Position{}) {
-		what = "is gone, empty or another one"
-	}
-	if lost.Records > 0 {
-		j.ledger.databaseLost(lost, j.options.now())
-	}
-	j.tell(FileDamage{File: databaseName(j.dir), Found: fmt.Sprintf(
-		"%s: of the %d versions of records and annotations in sealed segments, it gets the records again that have their bodies there; the others, and %d of segments that are deleted, are lost", what, owed.Records, lost.Records)})
-	j.log.turn.Lock()
-	j.saveLosses()
-	j.log.turn.Unlock()
-	j.saveCheckpoint(storage.Position{})
-	if err := j.erasures.findAgain(); err != nil {
-		j.options.logger().Error("the database may have records that were erased", zap.Error(err))
-	}
-}
-
-// expired counts what was in segments that are deleted, and that a backend at a position lacks: only
-// if it has nothing, and retention has not deleted records, is that known.
-func (j *Journal) expired(is storage.Position) (n recordCount) {
-	if is == (storage.Position{}) && j.pruned() == 0 {
-		j.archive.mu.Lock()
-		n = j.archive.earlier
-		j.archive.mu.Unlock()
-	}
-	return n
 }
 
 // directorySuffix ends the name of a journal's directory if the database is a file: the file's

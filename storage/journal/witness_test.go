@@ -136,7 +136,7 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 	dir := database + directorySuffix
 	j := open(t, &backend{}, Options{Dir: dir})
 	credits := filepath.Join(dir, "credits")
-	j.Note("credits", Reach{1, 1})
+	j.witness.Note("credits", Reach{1, 1})
 	for _, path := range []string{database, credits} {
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 	}
 	appendSample(t, j, 0)
 	flush(t, j)
-	j.runMaintenance(t.Context())
+	j.maintenance.pass(t.Context())
 	if found := j.Integrity().Damage; len(found) > 0 {
 		t.Fatal(found)
 	}
@@ -152,7 +152,7 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		j.runMaintenance(t.Context())
+		j.maintenance.pass(t.Context())
 		found := j.Integrity().Damage
 		slices.SortFunc(found, func(a, b FileDamage) int { return cmp.Compare(a.File, b.File) })
 		if len(found) != 2 || found[0].File != "credits" || found[1].File != "weir.db" {

@@ -35,7 +35,7 @@ func (l *Log) compare() error {
 	if err != nil {
 		return err
 	}
-	return l.journal.Compare(FileName, is)
+	return l.journal.Witness().Compare(FileName, is)
 }
 
 // note tells the journal how far the file reaches.
@@ -44,7 +44,7 @@ func (l *Log) note() {
 		return
 	}
 	if is, err := reach(l.db); err == nil { // else the next change tells
-		l.journal.Note(FileName, is)
+		l.journal.Witness().Note(FileName, is)
 	}
 }
 

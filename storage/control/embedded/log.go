@@ -72,7 +72,7 @@ func Exists(dir string) bool {
 func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && j != nil {
-		if err := j.Compare(FileName, journal.Reach{}); err != nil {
+		if err := j.Witness().Compare(FileName, journal.Reach{}); err != nil {
 			return nil, err
 		}
 	}

@@ -94,7 +94,7 @@ func (f *file) statePath() string { return f.path + ".state" }
 // refuse returns why nothing can be spent until an operator has decided.
 func (f *file) refuse(why string) error {
 	if f.journal != nil {
-		f.journal.Damaged(FileName, "cannot be trusted, because "+why+": what depends on it is refused")
+		f.journal.Witness().Damaged(FileName, "cannot be trusted, because "+why+": what depends on it is refused")
 	}
 	return fmt.Errorf("%s cannot be trusted: %s. Stop Weir and put back its latest copy, or a whole backup with `weir restore`; or move the file away, to begin again with the configured grants. If it is not the file of the last charges, say so with `weir forget %s credits`",
 		f.path, why, filepath.Dir(f.path))
@@ -142,7 +142,7 @@ func (f *file) trust(witness state) {
 	if witness.Generation == f.state.Generation {
 		f.certain = witness.Size
 	}
-	if known := f.journal.Reached(filepath.Base(f.path)); known.Generation == f.state.Generation {
+	if known := f.journal.Witness().Reached(filepath.Base(f.path)); known.Generation == f.state.Generation {
 		f.certain = max(f.certain, known.Size)
 	}
 }
@@ -193,7 +193,7 @@ func (f *file) compare() error {
 	if f.journal == nil {
 		return nil
 	}
-	return f.journal.Compare(FileName, f.reach())
+	return f.journal.Witness().Compare(FileName, f.reach())
 }
 
 // syncRecords has the journal sync the records of the calls that have ended.

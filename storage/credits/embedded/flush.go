@@ -111,7 +111,7 @@ func (l *Ledger) Close(context.Context) error {
 	err = errors.Join(err, l.file.close())
 	if l.detach != nil {
 		l.detach()
-		l.file.journal.Note(FileName, l.file.reach())
+		l.file.journal.Witness().Note(FileName, l.file.reach())
 	}
 	return err
 }

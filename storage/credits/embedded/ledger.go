@@ -104,8 +104,8 @@ func open(f *file) (*Ledger, error) {
 		l.accounts.reserve(stored, stored.reserved())
 	}
 	if f.journal != nil {
-		f.journal.Note(FileName, f.reach())
-		l.detach = f.journal.Attach(FileName, l.sync)
+		f.journal.Witness().Note(FileName, f.reach())
+		l.detach = f.journal.Witness().Attach(FileName, l.sync)
 	}
 	return l, nil
 }

@@ -107,7 +107,7 @@ func TestChargesComeBackFromRecords(t *testing.T) {
 				continue // a line that is cut anywhere is dropped
 			}
 			must(t, os.WriteFile(l.file.path, text[:size], 0o600), os.WriteFile(l.file.statePath(), state, 0o600))
-			j.Note(FileName, journal.Reach{})
+			j.Witness().Note(FileName, journal.Reach{})
 			for _, when := range []string{"once", "again", "after new balances"} {
 				again := reopen()
 				for _, of := range []credits.Account{acme, {Org: "acme", Budget: "b"}} {
