@@ -46,7 +46,7 @@ type budget struct {
 	BeginsAt *storage.Timestamp `json:"begins_at"`
 	EndsAt   *storage.Timestamp `json:"ends_at"`
 	// Values is how many values have spent something, Accounts the values that spent the most.
-	Values   int       `json:"values"`
+	Values   int             `json:"values"`
 	Accounts []budgetAccount `json:"accounts"`
 	// Warnings say what may be wrong with a budget that is made or changed.
 	Warnings []string `json:"warnings,omitempty"`

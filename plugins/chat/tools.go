@@ -7,7 +7,7 @@ import (
 )
 
 type toolChoice struct {
-	Type     string `json:"type"`
+	Type     string    `json:"type"`
 	Function *toolName `json:"function,omitempty"`
 	Custom   *toolName `json:"custom,omitempty"`
 }
