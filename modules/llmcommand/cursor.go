@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -153,7 +154,7 @@ func (c *cursor) take(record gjson.Result, emit func(gjson.Result) error) (stora
 	if err != nil {
 		return 0, err
 	}
-	id := record.Get("request_id").String()
+	id := strings.Clone(record.Get("request_id").String()) // not with the rest of the record
 	if _, ok := c.seen[id]; ok {
 		return t, nil
 	}

@@ -90,7 +90,7 @@ func (f *dayFiles) abandon() error {
 // parquetOutput writes records with the columns of CSV.
 type parquetOutput struct {
 	*dayFiles
-	of []column
+	of map[string]int // the column of a field of a record
 }
 
 func newParquet(folder string) (*parquetOutput, error) {
@@ -99,11 +99,13 @@ func newParquet(folder string) (*parquetOutput, error) {
 	for _, c := range storage.Schema {
 		kinds[c.Field] = kindOf(c)
 	}
+	of := make(map[string]int)
 	for i, c := range allColumns {
 		columns[i] = parquet.Column{Name: c.heading, Kind: kinds[c.heading]}
+		of[c.path] = i
 	}
 	files, err := newDayFiles(folder, columns)
-	return &parquetOutput{files, allColumns}, err
+	return &parquetOutput{files, of}, err
 }
 
 // kindOf is what a file has for a value of records.
@@ -133,35 +135,43 @@ func (o *parquetOutput) write(record gjson.Result) error {
 	if err := o.begin(at.Time()); err != nil {
 		return err
 	}
-	for i, c := range o.columns {
-		value := record.Get(o.of[i].path)
-		if value.Type == gjson.Null {
-			continue
+	record.ForEach(func(field, value gjson.Result) bool {
+		if i, ok := o.of[field.Str]; ok && value.Type != gjson.Null {
+			err = o.set(i, value)
 		}
-		switch c.Kind {
-		case parquet.Timestamp:
-			at, err := storage.ParseTimestamp(value.Str)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.Name, err)
-			}
-			o.SetInt(i, int64(at))
-		case parquet.Double:
-			o.SetDouble(i, value.Num)
-		case parquet.Decimal:
-			amount, err := reconcile.ParseAmount(value.Raw, 0)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.Name, err)
-			}
-			o.SetInt(i, int64(amount.Nanodollars))
-		case parquet.Integer:
-			o.SetInt(i, value.Int())
-		case parquet.Boolean:
-			o.SetBool(i, value.Bool())
-		default:
-			o.SetText(i, value.String())
-		}
+		return err == nil
+	})
+	if err != nil {
+		return err
 	}
 	return o.EndRow()
+}
+
+// set sets the value of a column in the row.
+func (o *parquetOutput) set(i int, value gjson.Result) error {
+	switch c := o.columns[i]; c.Kind {
+	case parquet.Timestamp:
+		at, err := storage.ParseTimestamp(value.Str)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		o.SetInt(i, int64(at))
+	case parquet.Double:
+		o.SetDouble(i, value.Num)
+	case parquet.Decimal:
+		amount, err := reconcile.ParseAmount(value.Raw, 0)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		o.SetInt(i, int64(amount.Nanodollars))
+	case parquet.Integer:
+		o.SetInt(i, value.Int())
+	case parquet.Boolean:
+		o.SetBool(i, value.Bool())
+	default:
+		o.SetText(i, value.String())
+	}
+	return nil
 }
 
 func (o *parquetOutput) flush() error { return o.finish() }
