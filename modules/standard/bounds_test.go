@@ -126,6 +126,30 @@ func places(object []byte) []string {
 	return all
 }
 
+// attackedConfig is siteConfig with masking, and with providers for which calls are translated.
+var attackedConfig = strings.NewReplacer(
+	"request_memory 32MiB", "request_memory 32MiB\n\t\tmask email phone key card iban",
+	"provider echo\n", `provider echo
+		provider gemini {
+			base_url %[2]s
+			api_key walker-platform
+		}
+		provider mistral {
+			base_url %[2]s/v1
+			api_key walker-platform
+		}
+		provider bedrock {
+			base_url %[2]s
+			access_key_id walker
+			secret_access_key walker-platform
+		}
+`).Replace(siteConfig)
+
+// translated are models of them, and of others to which calls are translated from some API.
+var translated = []string{
+	"gemini/gemini-2.5-flash", "mistral/mistral-small-latest", "bedrock/anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic/claude-haiku-4-5", "cohere/command-a-03-2025",
+}
+
 // queries are bodies of routes that ask about records, or administer.
 var queries = []string{
 	`{"filter":"all","limit":1}`,
@@ -161,6 +185,9 @@ func (s *site) attacks(r walked, size int, dear map[string]string) (all []attack
 		return all
 	}
 	valid := s.bodies("a")
+	for _, model := range translated {
+		valid["a call of "+model] = bytes.Replace(valid["a call"], []byte("echo/echo-1"), []byte(model), 1)
+	}
 	for i, question := range queries {
 		valid["a question "+strconv.Itoa(i)] = []byte(question)
 	}
@@ -266,7 +293,7 @@ const (
 // One request takes little processor time, whatever is in it and to whichever route it is sent. 300
 // times as many attacks take minutes: go test -run TestAttacksAreCheap ./modules/standard -full
 func TestAttacksAreCheap(t *testing.T) {
-	s := serveConfig(t, strings.Replace(siteConfig, "request_memory 32MiB", "request_memory 32MiB\n\t\tmask email phone key card iban", 1))
+	s := serveConfig(t, attackedConfig)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, seed))
 	dear, tried := values(attackSize), 0
@@ -366,7 +393,7 @@ func (s *site) neighbour(calls int) time.Duration {
 // route: with bodies that do not come, headers that do not end, or nothing. With -full, others also
 // attack each route from many clients at once, with what TestAttacksAreCheap tries singly.
 func TestNeighboursAreServed(t *testing.T) {
-	s := serve(t)
+	s := serveConfig(t, attackedConfig)
 	before := s.neighbour(90)
 	most := max(3*before, noise)
 	all := routes(t)
@@ -386,7 +413,11 @@ func TestNeighboursAreServed(t *testing.T) {
 			}
 		}
 	}
-	if took := s.neighbour(90); took > most {
+	took := s.neighbour(90)
+	if took > most { // perhaps because of other work of the machine
+		took = s.neighbour(90)
+	}
+	if took > most {
 		t.Errorf("a neighbour waits %s while connections are held, and %s before", took, before)
 	}
 	if !*full {
