@@ -233,7 +233,8 @@ func (w *Witness) Damaged(name, found string) {
 	}
 }
 
-// checkOthers tells of each file of another package that somebody deletes while it is open.
+// checkOthers tells of each file of another package that is not there: somebody can have deleted it while
+// it is open.
 func (w *Witness) checkOthers() {
 	w.mu.Lock()
 	var paths []string
@@ -248,7 +249,7 @@ func (w *Witness) checkOthers() {
 	}
 	for _, path := range paths {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			w.Damaged(filepath.Base(path), "was deleted while Weir had it open: it is gone once Weir stops")
+			w.Damaged(filepath.Base(path), "is not there: it is lost, at the latest when Weir stops")
 		}
 	}
 }
