@@ -27,12 +27,13 @@ var telemetrySetups = map[string][]string{
 	"openinference": {
 		"openinference/openai", "openinference/anthropic", "openinference/google-genai", "openinference/mistralai", "openinference/groq", "openinference/bedrock",
 		"openinference/litellm", "openinference/llama-index", "openinference/openai-agents", "openinference/smolagents",
-		"anthropic", "logfire/openai", "logfire/anthropic", "logfire/litellm", "logfire/openai-agents", "langfuse",
+		"anthropic", "logfire/openai", "logfire/anthropic", "logfire/litellm", "logfire/openai-agents", "langfuse", "litellm",
 	},
 	"frameworks":      {"openinference/haystack", "openinference/agno"},
 	"adk":             {"google-adk", "openinference/google-adk"},
 	"pydantic-ai":     {"pydantic-ai"},
 	"strands":         {"strands"},
+	"openllmetry":     {"openllmetry/openai", "openllmetry/anthropic"},
 	"semantic-kernel": {"semantic-kernel"},
 	"node":            {"ai", "openinference/openai", "openinference/anthropic", "openllmetry/openai"},
 }
@@ -51,7 +52,11 @@ var telemetryFaults = map[string][]string{
 	// Besides, neither the parts of the usage nor embeddings.
 	"node/openllmetry/openai": {`no record`, `a record of no call: .*"prompt_tokens":null`, `prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`, `refused`},
 	"semantic-kernel":         {`prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`},
+	"litellm":                 {`prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`}, // of OpenAI
 	"strands":                 {`reasoning_tokens is 0`},
+	"openllmetry/openai":      {`reasoning_tokens is 0`}, // of one call
+	// Its span is no parent of the SDK's own, and a refused call has no id by which it is known again.
+	"openllmetry/anthropic": {`refused`},
 	// All calls of an agent are one span, whose attributes are those of the last.
 	"openinference/google-adk": {`no record`},
 }
@@ -82,6 +87,7 @@ func TestTelemetry(t *testing.T) {
 				command.Env = append(os.Environ(), "PROVIDER_URL="+provider.URL,
 					"OTEL_EXPORTER_OTLP_ENDPOINT="+w.url, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+w.url+"/v1/traces",
 					"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=Authorization=Bearer%20weir-quickstart",
+					"OTEL_EXPORTER=otlp_http", "OTEL_ENDPOINT="+w.url+"/v1/traces", "OTEL_HEADERS=Authorization=Bearer%20weir-quickstart", // LiteLLM's
 					"LANGFUSE_BASE_URL="+w.url, "LANGFUSE_HOST="+w.url, "LANGFUSE_PUBLIC_KEY=weir", "LANGFUSE_SECRET_KEY=weir-quickstart",
 				)
 				out, err := command.CombinedOutput()
@@ -174,7 +180,7 @@ func checkTelemetry(calls []statedCall, records []gjson.Result) (problems []stri
 		}
 	}
 	if len(failed) != refused {
-		problem("%d calls were refused, and %d records say so", refused, len(failed))
+		problem("%d calls were refused, and %d records say so: %.1500s", refused, len(failed), failed)
 	}
 	for _, r := range left {
 		problem("a record of no call: %.600s", r.Get(`@this.{provider,model,prompt_tokens,completion_tokens,end_state,response_status,response_id,span_id,properties}`).Raw)

@@ -5,6 +5,7 @@ set-up asks plainly, for a stream, with a tool, and wrongly, as far as its libra
 import asyncio
 import os
 import sys
+import time
 import warnings
 
 warnings.filterwarnings("ignore")
@@ -170,6 +171,7 @@ def litellm_calls():
 
         await litellm.acompletion(model="openai/" + OPENAI, messages=ASK)
         await GLOBAL_LOGGING_WORKER.flush()  # the loop of an application goes on
+        await asyncio.sleep(1)
 
     asyncio.run(asynchronous())
     litellm.embedding(model="openai/" + EMBEDDING, input=["a"])
@@ -341,6 +343,16 @@ def by_langfuse():
     get_client().shutdown()
 
 
+def by_litellm():
+    import litellm
+    from opentelemetry import trace
+
+    litellm.callbacks = ["otel"]
+    litellm_calls()
+    time.sleep(2)  # it reports in the background
+    trace.get_tracer_provider().shutdown()
+
+
 SETUPS = {
     "openinference/openai": openinference("openai", "OpenAI", openai_chat, openai_responses, openai_embeddings),
     "openinference/anthropic": openinference("anthropic", "Anthropic", anthropic_messages),
@@ -364,6 +376,9 @@ SETUPS = {
     "logfire/litellm": by_logfire(["litellm"], litellm_calls),
     "logfire/openai-agents": by_logfire(["openai_agents"], openai_agents),
     "langfuse": by_langfuse,
+    "litellm": by_litellm,
+    "openllmetry/openai": instrumented("opentelemetry.instrumentation.openai", "OpenAIInstrumentor", openai_chat, openai_responses, openai_embeddings),
+    "openllmetry/anthropic": instrumented("opentelemetry.instrumentation.anthropic", "AnthropicInstrumentor", anthropic_messages),
     "google-adk": by_itself(adk),
 }
 
