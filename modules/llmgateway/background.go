@@ -47,7 +47,7 @@ func (c *call) readBackground() error {
 // stream. It returns false if it has refused the call.
 func (c *call) runInBackground(targets []routing.Target) bool {
 	client, w, r := c.r, c.w, &c.exchange.Record
-	queued := c.unbegun("queued", nil)
+	queued := c.emptyResponse("queued", nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
 	run := c.h.responses.Runs.Begin(history.ResponseID(r.ID), r.Org, c.h.responses.Mask(r.Org, mask.Content{}).Name(r.UserID, nil), queued, cancel)
 	if run == nil {
@@ -106,12 +106,12 @@ func (h *Handler) publish(run *background.Run) (release func()) {
 	}
 }
 
-// unbegun returns a response of the call that no provider has begun: it is queued, or it has
+// emptyResponse returns a response of the call that no provider has begun: it is queued, or it has
 // failed.
-func (c *call) unbegun(status string, e *plugins.Error) []byte {
+func (c *call) emptyResponse(status string, e *plugins.Error) []byte {
 	request := &translate.Request{Raw: c.input.body, Model: c.exchange.Record.RequestModel, State: c.continuation.state}
 	request.State.Stored = true
-	return history.Unbegun(request, c.exchange.Record.ID, status, e)
+	return history.EmptyResponse(request, c.exchange.Record.ID, status, e)
 }
 
 // backgroundEvents takes the events of a call in the background.
@@ -126,9 +126,9 @@ type backgroundEvents struct {
 func (w *backgroundEvents) fail(e *plugins.Error) {
 	if w.sequence == 0 {
 		w.addLifecycle("response.created", w.run.Body())
-		w.addLifecycle("response.in_progress", w.call.unbegun("in_progress", nil))
+		w.addLifecycle("response.in_progress", w.call.emptyResponse("in_progress", nil))
 	}
-	w.addLifecycle("response.failed", w.call.unbegun("failed", e))
+	w.addLifecycle("response.failed", w.call.emptyResponse("failed", e))
 }
 
 func (w *backgroundEvents) addLifecycle(kind string, response []byte) {

@@ -21,7 +21,7 @@ import (
 // maxShadows bounds the shadows under way in the process. Calls that come meanwhile have none.
 const maxShadows = 16
 
-// maxShadowTime bounds how long a shadow takes: nobody waits for it who would leave.
+// maxShadowTime bounds how long a shadow takes: no client waits for it, and would leave.
 const maxShadowTime = 10 * time.Minute
 
 var shadowTurns = make(chan struct{}, maxShadows)
@@ -85,7 +85,7 @@ func (c *call) shadow(model string) {
 		return
 	}
 	s := *c
-	s.ctx, s.r, s.w = ctx, c.r.WithContext(ctx), nobody{}
+	s.ctx, s.r, s.w = ctx, c.r.WithContext(ctx), discardWriter{}
 	s.shadows, s.controls, s.limit, s.variants, s.repetition = true, new(control.Controls), nil, nil, repetition{}
 	s.exchange = newShadowExchange(&c.exchange.Record)
 	s.exchange.Begin(ctx, c.h.site, s.controls, cancel)
@@ -117,9 +117,9 @@ func newShadowExchange(r *storage.Record) *recording.Exchange {
 	return x
 }
 
-// nobody is the client of a shadow.
-type nobody struct{}
+// discardWriter takes the place of a client, of which a shadow has none.
+type discardWriter struct{}
 
-func (nobody) Header() http.Header         { return make(http.Header) }
-func (nobody) Write(p []byte) (int, error) { return len(p), nil }
-func (nobody) WriteHeader(int)             {}
+func (discardWriter) Header() http.Header         { return make(http.Header) }
+func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (discardWriter) WriteHeader(int)             {}

@@ -49,9 +49,9 @@ type decoder struct {
 
 	started   bool // the model is known
 	calls     int
-	signature string // of the text
-	pending   sealed // to be sealed before the next item
-	runs      bool   // an interpreter runs code
+	signature string        // of the text
+	pending   reasoningSeal // to be sealed before the next item
+	runs      bool          // an interpreter runs code
 	code      string
 
 	cites     bool   // the answer may have sources
@@ -211,7 +211,7 @@ func (d *decoder) seal() {
 		return
 	}
 	content, _ := translate.Encode(d.pending) // valid JSON, and a string
-	d.pending = sealed{}
+	d.pending = reasoningSeal{}
 	d.a.Seal(reasoningKey, string(content))
 	d.a.Close(reasoningKey)
 	d.text = d.text[:0]

@@ -18,7 +18,7 @@ type thinkingConfig struct {
 // budgets are the tokens for thinking that Google itself gives to an effort
 // (https://ai.google.dev/gemini-api/docs/openai).
 var budgets = map[string]int64{
-	"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 1 << 40, "max": 1 << 40, // as many as there may be
+	"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 1 << 40, "max": 1 << 40, // the model's own limit
 }
 
 // setReasoning requests a thinking level, from minimal to high, or a budget from
@@ -66,9 +66,9 @@ func (r *request) setBudget(c *thinkingConfig) error {
 	return nil
 }
 
-// sealed is the encrypted_content of our reasoning items: what the provider wants back and no other item
+// reasoningSeal is the encrypted_content of our reasoning items: what the provider wants back and no other item
 // holds.
-type sealed struct {
+type reasoningSeal struct {
 	// Parts go back as they are, in their place.
 	Parts []json.RawMessage `json:"parts,omitempty"`
 	// Call is the thought signature of the call that follows.
@@ -77,17 +77,17 @@ type sealed struct {
 
 // ownReasoning reads an encrypted_content. It is false if another provider made it. An empty one has nothing
 // to bring back.
-func ownReasoning(encrypted string) (sealed, bool) {
-	var s sealed
+func ownReasoning(encrypted string) (reasoningSeal, bool) {
+	var s reasoningSeal
 	if encrypted == "" {
 		return s, true
 	}
 	if json.Unmarshal([]byte(encrypted), &s) != nil || len(s.Parts) == 0 && s.Call == "" {
-		return sealed{}, false
+		return reasoningSeal{}, false
 	}
 	for _, part := range s.Parts {
 		if !gjson.ParseBytes(part).IsObject() {
-			return sealed{}, false
+			return reasoningSeal{}, false
 		}
 	}
 	return s, true

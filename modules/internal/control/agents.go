@@ -60,7 +60,7 @@ func readAgent(header http.Header, r *storage.Record) {
 // ReadUser fills in the user, and the session, that the body of a request names
 // where no header does. Claude Code names both in one.
 func ReadUser(r *storage.Record, id string) {
-	if r.RequestOmitted || id == "" { // it is content, as far as anybody told us
+	if r.RequestOmitted || id == "" { // it is content, and omitted with the rest of the request
 		return
 	}
 	user, session := strings.ToValidUTF8(id, ""), ""

@@ -37,7 +37,7 @@ type Spending struct {
 	// Files says that the call is about files or batches that a provider keeps: the only models
 	// that it can reach are those that the calls of its batch name.
 	Files bool
-	// Names are these models.
+	// Names are the models that the calls of its batch name: see Files.
 	Names []string
 	// Record says whose call it is, and when the call began.
 	Record *storage.Record

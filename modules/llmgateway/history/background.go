@@ -35,8 +35,8 @@ func InBackground(response []byte, id string) []byte {
 	return edited
 }
 
-// Unbegun returns a response of a status before any of it was generated.
-func Unbegun(request *translate.Request, record uuid.UUID, status string, e *plugins.Error) []byte {
+// EmptyResponse returns a response of a status before any of it was generated.
+func EmptyResponse(request *translate.Request, record uuid.UUID, status string, e *plugins.Error) []byte {
 	assembler := translate.NewAssembler(request, nil, translate.Options{ID: IDs(record)})
 	if e != nil {
 		assembler.Fail(e)
@@ -73,7 +73,7 @@ func settled(r *storage.Record, request, response []byte) []byte {
 		}
 		parsed := &translate.Request{Raw: request, Model: r.RequestModel}
 		parsed.State.Background, parsed.State.Stored = true, true
-		response = Unbegun(parsed, r.ID, "failed", e)
+		response = EmptyResponse(parsed, r.ID, "failed", e)
 	}
 	return Ended(InBackground(response, ResponseID(r.ID)), r.Properties[Cancelled] == "true")
 }

@@ -115,14 +115,14 @@ func Stream(w http.ResponseWriter, r *http.Request, run background.Response, aft
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush()       // a writer that cannot still has a client
-	_ = run.Stream(r.Context(), flushing{w}, after) // the client is gone
+	_ = http.NewResponseController(w).Flush()             // a writer that cannot still has a client
+	_ = run.Stream(r.Context(), flushingWriter{w}, after) // the client is gone
 }
 
-// flushing flushes after each write.
-type flushing struct{ http.ResponseWriter }
+// flushingWriter flushes after each write.
+type flushingWriter struct{ http.ResponseWriter }
 
-func (w flushing) Write(p []byte) (int, error) {
+func (w flushingWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot still has a client
 	return n, err
