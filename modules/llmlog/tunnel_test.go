@@ -585,19 +585,24 @@ func TestTunnelOverExtendedConnect(t *testing.T) {
 }
 
 // A session of OpenAI's Live costs its length, also if it breaks off, and what it delegates has records of
-// its own. An error of a command does not end it. Its events have what the user says: who omits requests
+// its own. An error of a command does not end it, and one that is the last event says why it broke off. Its events have what the user says: who omits requests
 // omits them.
 func TestALiveSession(t *testing.T) {
 	const session = `"session":{"id":"sess_1","model":"gpt-live-1","status":"active","expires_at":1}`
+	const closed = `{"type":"session.closed","event_id":"e4","reason":"close_requested",` + session + `,"usage":{"seconds":120}}`
 	for _, c := range []struct {
 		name, header string
-		closed       bool
+		last         string // event, "" if the session breaks off
 		end          storage.EndState
+		status       int64
+		errorType    string
 	}{
-		{"closed", "", true, storage.Complete},
-		{"broken off", "", false, storage.UpstreamAborted},
-		{"its request omitted", "Service-Omit-Request", true, storage.Complete},
-		{"its response omitted", "Service-Omit-Response", true, storage.Complete},
+		{"closed", "", closed, storage.Complete, 200, ""},
+		{"broken off", "", "", storage.UpstreamAborted, 200, "server_error"},
+		{"failed", "", `{"type":"error","error":{"type":"session_error","message":"the model is gone"}}`, storage.UpstreamAborted, 200, "session_error"},
+		{"failed with a status", "", `{"type":"error","status":503,"error":{"type":"overloaded_error","message":"try later"}}`, storage.UpstreamAborted, 503, "overloaded_error"},
+		{"its request omitted", "Service-Omit-Request", closed, storage.Complete, 200, ""},
+		{"its response omitted", "Service-Omit-Response", closed, storage.Complete, 200, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var header []string
@@ -618,8 +623,8 @@ func TestALiveSession(t *testing.T) {
 				`{"type":"response.event","delegation_id":"d","event":{"type":"response.completed","response":{"id":"resp_1","model":"gpt-5-mini","status":"completed","usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}}}`,
 				`{"type":"decision.event","event":{"type":"decision.completed","decision":{"model":"gpt-6-luna","answers":[{"type":"predicate","probability":0.9}],"usage":{"input_tokens":2000,"output_tokens":10,"total_tokens":2010}}}}`,
 				`{"type":"session.usage.updated","event_id":"e3","usage":{"seconds":90.5}}`)
-			if c.closed {
-				k.answer(`{"type":"session.closed","event_id":"e4","reason":"close_requested",` + session + `,"usage":{"seconds":120}}`)
+			if c.last != "" {
+				k.answer(c.last)
 			}
 			k.upstream.Close()
 			io.Copy(io.Discard, k.client)
@@ -647,11 +652,15 @@ func TestALiveSession(t *testing.T) {
 				{plugins.Decisions, "", plugins.Usage{Input: plugins.Known(2000), Output: plugins.Known(10)}, 2000*100 + 10*500, storage.Complete},
 				{plugins.LiveSessions, "sess_1", plugins.Usage{AudioDuration: plugins.KnownDuration(90500 * time.Millisecond)}, 75_416_667, c.end},
 			} {
-				if want.dialect == plugins.LiveSessions && c.closed {
-					want.usage.AudioDuration, want.cost = plugins.KnownDuration(2*time.Minute), 100_000_000
+				status, errorType := int64(200), ""
+				if want.dialect == plugins.LiveSessions {
+					status, errorType = c.status, c.errorType
+					if c.last == closed {
+						want.usage.AudioDuration, want.cost = plugins.KnownDuration(2*time.Minute), 100_000_000
+					}
 				}
-				failed := want.endState != storage.Complete
-				if e := records[i]; e.Dialect != want.dialect || e.ResponseID != want.id || e.Usage != want.usage || e.Cost != plugins.KnownCost(want.cost) || e.EndState != want.endState || (e.ErrorType != "") != failed {
+				if e := records[i]; e.Dialect != want.dialect || e.ResponseID != want.id || e.Usage != want.usage || e.Cost != plugins.KnownCost(want.cost) || e.EndState != want.endState ||
+					e.Status != plugins.Known(status) || e.ErrorType != errorType {
 					t.Errorf("record %d: %+v", i, e.Record)
 				}
 			}

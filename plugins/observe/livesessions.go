@@ -16,14 +16,13 @@ func init() {
 		Paths:   []string{"/live/sessions"},
 		Signs:   []string{`type:"session.started"`},
 		Request: Table{"session.model": Model},
-		Response: Table{
+		Response: tables(errorFields.Under("error"), Table{
 			"type":          EventType,
 			"session.id":    ResponseID,
 			"session.model": Model,
 			"reason":        FinishReason,
 			"usage.seconds": AudioSeconds,
-		},
-		Whole:      errorFields.Under("error"), // in an event it is that of a command, and the session goes on
+		}),
 		LastEvents: []string{"session.closed"},
 		TwoWay: &TwoWay{
 			Conversation: true,

@@ -27,8 +27,8 @@ type TwoWay struct {
 	// without a type they are gjson paths.
 	Media []string
 	// Speaks are gjson paths of the events by which the model begins a response, or goes on
-	// with it. All that follows until its end belongs to it, errors too. Default: events name
-	// their response.
+	// with it. All that follows until its end belongs to it. An error answers a command of the
+	// client, and ends the response only if nothing follows. Default: events name their response.
 	Speaks []string
 	// Ends is the gjson path of the event that ends a response, "" if its type does.
 	Ends string

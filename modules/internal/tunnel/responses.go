@@ -53,6 +53,8 @@ type response struct {
 	id       string                 // "" until the server names it
 	eventID  string                 // the client's id of the event that requested it
 	observer plugins.Observer
+	// lastError is an error event that ends the response if the server sends nothing after it.
+	lastError []byte
 
 	request, answer messages
 }
@@ -185,18 +187,25 @@ func (rs *responses) fromServer(message []byte, cut bool) {
 		r.keepAnswer(message)
 	}
 	failed := kind == "error"
-	if failed && len(rs.twoWay.Speaks) > 0 { // of a command of the client: the response goes on
+	r.lastError = nil
+	if failed && len(rs.twoWay.Speaks) > 0 { // of a command of the client, if the response goes on
+		r.lastError = bytes.Clone(message)
 		return
 	}
-	r.observer.Write(message)
-	r.exchange.MarkFirstToken()
-	if status := gjson.GetBytes(message, "status").Int(); failed && 400 <= status && status <= 599 {
-		r.exchange.Record.Status = plugins.Known(status)
-	}
+	r.read(kind, message)
 	if failed || r.observer.Info().Phase == plugins.Ended || rs.twoWay.IsEnd(message) {
 		rs.inProgress = slices.DeleteFunc(rs.inProgress, func(b *response) bool { return b == r })
 		rs.lastEnded = r.id
 		rs.finish(r, storage.Complete)
+	}
+}
+
+// read lets the record learn from an event. An error may state the HTTP status.
+func (r *response) read(kind string, event []byte) {
+	r.observer.Write(event)
+	r.exchange.MarkFirstToken()
+	if status := gjson.GetBytes(event, "status").Int(); kind == "error" && 400 <= status && status <= 599 {
+		r.exchange.Record.Status = plugins.Known(status)
 	}
 }
 
@@ -364,6 +373,9 @@ func (rs *responses) abort(end storage.EndState, errorType string) {
 	}
 	for _, r := range rs.inProgress {
 		r.exchange.Record.ErrorType = errorType
+		if r.lastError != nil && end == storage.UpstreamAborted {
+			r.read("error", r.lastError)
+		}
 		rs.finish(r, end)
 	}
 	rs.inProgress = nil
