@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +52,28 @@ func headings(columns []column) (names []string) {
 	return names
 }
 
+// completion is a value that a shell may insert, and a note that says what it is, or "".
+type completion struct{ value, note string }
+
+// Callers of the gateway choose their names, and the shells expand what they complete: in
+// the script for bash `$(command)` would run. Only what every shell takes for a part of one
+// word is given to them. In notes, spaces stand for the rest.
+var (
+	plainWord = regexp.MustCompile(`^[\pL\pN_][\pL\pM\pN._:/@+=,%-]*$`)
+	notPlain  = regexp.MustCompile(`[^\pL\pM\pN._:/@+=,%-]+`)
+)
+
+// forShells returns completions in cobra's form, without the values that are no plain words.
+// All completions pass here.
+func forShells(completions []completion) (lines []string) {
+	for _, c := range completions {
+		if plainWord.MatchString(c.value) {
+			lines = append(lines, cobra.CompletionWithDesc(c.value, notPlain.ReplaceAllString(c.note, " ")))
+		}
+	}
+	return lines
+}
+
 // completeValues lets shells complete the flags and arguments of a command, and of those below it.
 func completeValues(cmd *cobra.Command) {
 	for name, values := range flagValues {
@@ -71,11 +94,11 @@ func completeFlag(cmd *cobra.Command, name string, values []string) {
 	}
 	_ = cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) { // once for each flag
 		before := typed[:strings.LastIndex(typed, ",")+1]
-		var offered []string
+		var offered []completion
 		for _, value := range values {
-			offered = append(offered, before+value)
+			offered = append(offered, completion{value: before + value})
 		}
-		return offered, cobra.ShellCompDirectiveNoFileComp
+		return forShells(offered), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
@@ -93,27 +116,28 @@ func completeArgument(cmd *cobra.Command, args []string, typed string) ([]string
 	if !ok {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	var offered []string
+	var offered []completion
 	for _, item := range askForCompletion(cmd, http.MethodGet, listing.path, nil).Get(listing.items).Array() {
-		offered = append(offered, cobra.CompletionWithDesc(item.Get(listing.name).String(), printable(item.Get(listing.note).String())))
+		offered = append(offered, completion{item.Get(listing.name).String(), item.Get(listing.note).String()})
 	}
-	return offered, cobra.ShellCompDirectiveNoFileComp
+	return forShells(offered), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeTerm offers the fields of a filter, and behind `=` the most frequent values of one.
-func completeTerm(cmd *cobra.Command, typed string) (offered []string, _ cobra.ShellCompDirective) {
+func completeTerm(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
+	var offered []completion
 	field, _, hasValue := strings.Cut(typed, "=")
 	if !hasValue {
 		for _, name := range headings(allColumns) {
-			offered = append(offered, name+"=")
+			offered = append(offered, completion{value: name + "="})
 		}
-		return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return forShells(offered), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	found := askForCompletion(cmd, http.MethodPost, "/v1/facets/query", map[string]any{"filter": json.RawMessage(storage.AppendJSON(nil, storage.All{})), "fields": []string{field}})
 	for _, value := range found.Get("fields.0.values.#.value").Array() {
-		offered = append(offered, field+"="+value.String())
+		offered = append(offered, completion{value: field + "=" + value.String()})
 	}
-	return offered, cobra.ShellCompDirectiveNoFileComp
+	return forShells(offered), cobra.ShellCompDirectiveNoFileComp
 }
 
 // askForCompletion returns the data of an answer, and nothing if there is none soon.
