@@ -62,7 +62,21 @@ var maskedConfig = strings.NewReplacer(
 func TestMaskedValuesAreOnNoDisk(t *testing.T) {
 	s := plantEverywhere(t, maskedConfig, 300, func(walked) bool { return true }, func(value string) string { return value })
 	s.tellAll()
+	// Spans leave in the order of their calls, in batches, so that the last one comes after all others.
+	const last = "the last call of all"
+	if a := s.send("POST", "/v1/responses", "walker-root", jsonType, []byte(`{"model":"echo/echo-1","input":"`+last+`"}`)); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	for deadline := time.Now().Add(time.Minute); !bytes.Contains(s.toldOf("/told/spans"), []byte(last)); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the collector lacks the last span")
+		}
+	}
 	spans := s.toldOf("/told/spans")
+	metrics := s.send("GET", "/metrics", "walker-root", "", nil).body
+	if lost := regexp.MustCompile(`weir_export_spans_total\{[^}]*result="(dropped|failed)"[^}]*\} [1-9]`).FindString(metrics); lost != "" || !strings.Contains(metrics, "weir_export_spans_total") {
+		t.Errorf("spans are missing: %q", lost)
+	}
 	if !bytes.Contains(spans, []byte("[EMAIL")) {
 		t.Errorf("the collector has %d bytes of spans, without a label", len(spans))
 	}
