@@ -35,6 +35,9 @@ var vendors = []Vendor{
 	{Name: "baseten", BaseURL: "https://inference.baseten.co/v1"},
 	{Name: "cerebras", BaseURL: "https://api.cerebras.ai/v1", KeyEnv: "CEREBRAS_API_KEY"},
 	{Name: "cohere", BaseURL: "https://api.cohere.com", KeyEnv: "CO_API_KEY", Domains: []string{"api.cohere.ai"}},
+	{Name: "dashscope", Domains: []string{
+		"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "maas.aliyuncs.com",
+	}},
 	{Name: "deepinfra", BaseURL: "https://api.deepinfra.com/v1/openai"},
 	{Name: "deepseek", BaseURL: "https://api.deepseek.com", KeyEnv: "DEEPSEEK_API_KEY"},
 	{Name: "fireworks", BaseURL: "https://api.fireworks.ai/inference/v1", KeyEnv: "FIREWORKS_API_KEY"},

@@ -173,6 +173,8 @@ var mapped = []struct {
 		path:   "messages.0.content.2", want: `{"cachePoint":{"type":"default"}}`},
 	{name: "a cache point after a tool", target: claude45, fields: `"tools":[` + other + `,{"type":"function","name":"h","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}]`,
 		path: "toolConfig.tools.2", want: `{"cachePoint":{"type":"default","ttl":"1h"}}`},
+	{name: "Nova takes no cache point after a tool", target: nova2, fields: `"tools":[` + other + `,{"type":"function","name":"h","prompt_cache_breakpoint":{"mode":"explicit"}}]`,
+		path: "toolConfig.tools.#", want: "2"},
 	{name: "others do not cache tools", target: llama, fields: `"tools":[{"type":"function","name":"h","prompt_cache_breakpoint":{"mode":"explicit"}}]`,
 		path: "toolConfig.tools.#", want: "1"},
 	{name: "others do not cache", target: llama, fields: part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),

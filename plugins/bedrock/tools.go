@@ -59,7 +59,7 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	mapped, err := translate.MapTools(p, func(t *translate.Tool) ([]tool, error) {
 		to, err := newTool(p, m, t)
-		if t.CacheBreakpoint && m.caches() {
+		if t.CacheBreakpoint && m.maker == byAnthropic { // Nova caches, but refuses a mark among its tools
 			return []tool{to, {CachePoint: cacheOf(p, m, t.CachesLonger)}}, err
 		}
 		return []tool{to}, err

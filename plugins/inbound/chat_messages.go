@@ -188,6 +188,16 @@ func appendChatPart(b []byte, path, role string, v gjson.Result) ([]byte, error)
 	return append(appendCacheBreakpoint(b, v.Get("cache_control")), '}'), nil
 }
 
+// hostedTool is a tool of the client's that is one of Responses, but for Anthropic's mark.
+func hostedTool(t gjson.Result) []byte {
+	tool, mark := []byte(t.Raw), t.Get("cache_control")
+	if !mark.IsObject() || !t.Get("type").Exists() { // without a type it is refused
+		return tool
+	}
+	tool = plugins.DeleteField(tool, "cache_control")
+	return append(appendCacheBreakpoint(tool[:len(tool)-1], mark), '}')
+}
+
 // appendCacheBreakpoint appends Anthropic's mark of a part or a tool with which a prefix ends that shall be
 // cached. An hour is longer than by default.
 func appendCacheBreakpoint(b []byte, mark gjson.Result) []byte {

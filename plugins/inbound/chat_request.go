@@ -162,7 +162,7 @@ func (c *chatRequest) readTools(v gjson.Result) error {
 			tool := flatTool(kind, nested)
 			c.tool(append(appendCacheBreakpoint(tool[:len(tool)-1], t.Get("cache_control")), '}'))
 		default:
-			c.tool([]byte(t.Raw))
+			c.tool(hostedTool(t))
 		}
 	}
 	return nil

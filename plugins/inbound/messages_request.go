@@ -217,7 +217,7 @@ func (m *messagesRequest) readTools() error {
 			tool := []byte(`{"type":"code_interpreter","container":{"type":"auto"}`)
 			m.tool(append(appendCacheBreakpoint(tool, t.Get("cache_control")), '}'))
 		default:
-			m.tool([]byte(t.Raw))
+			m.tool(hostedTool(t))
 		}
 	}
 	m.toolChoice()

@@ -50,6 +50,8 @@ func TestMessagesRequest(t *testing.T) {
 		{tool + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, "parallel_tool_calls", `false`, "tool_choice.disable_parallel_tool_use"},
 		{`"tools":[{"name":"f","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral","ttl":"1h"}}]`, "tools",
 			`[{"type":"function","name":"f","parameters":{"type":"object"},"prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}]`, ""},
+		{`"tools":[{"cache_control":{"type":"ephemeral"},"type":"mcp","server_label":"s"}]`, "tools",
+			`[{"type":"mcp","server_label":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]`, "tools[0]"},
 		{`"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":3,"allowed_domains":["a.b"]}]`, "tools",
 			`[{"type":"web_search","filters":{"allowed_domains":["a.b"]}}]`, ""},
 		{`"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`, "tool_choice", `{"type":"web_search"}`, ""},

@@ -83,18 +83,18 @@ func (f Field) again() bool {
 // The counts of a usage report, in tokens unless they say otherwise. The last
 // report of a count wins. See plugins.Usage for the totals they make.
 const (
-	Input             = firstCount + iota // the whole input
-	UncachedInput                         // the input without what a cache served or took
-	InputPart                             // the input of one of several predictions, which are added up
-	ToolInput                             // input beside Input, from tools that the provider ran
-	CacheRead                             // the part of the input that a cache served
-	IncludedCacheRead                     // CacheRead that UncachedInput has in it, against its name
-	CacheWrite                            // the part of the input that a cache took
-	CacheWrite5m                          // the part of CacheWrite that lives for five minutes
-	CacheWrite1h                          // the part of CacheWrite that lives for an hour
-	InputAudio                            // the part of the input that is audio
-	CacheReadAudio                        // the part of CacheRead that is audio
-	InputImage                            // the part of the input that is images
+	Input          = firstCount + iota // the whole input
+	EstimatedInput                     // the whole input, or an estimate of it from before the cache was read
+	UncachedInput                      // the input without what a cache served or took
+	InputPart                          // the input of one of several predictions, which are added up
+	ToolInput                          // input beside Input, from tools that the provider ran
+	CacheRead                          // the part of the input that a cache served
+	CacheWrite                         // the part of the input that a cache took
+	CacheWrite5m                       // the part of CacheWrite that lives for five minutes
+	CacheWrite1h                       // the part of CacheWrite that lives for an hour
+	InputAudio                         // the part of the input that is audio
+	CacheReadAudio                     // the part of CacheRead that is audio
+	InputImage                         // the part of the input that is images
 
 	Output           // the output, with reasoning or without
 	ReasoningBeside  // reasoning that Output leaves out

@@ -22,7 +22,7 @@ func init() {
 		OutputLimits: []string{"max_tokens"},
 		Response:     messagesResponse,
 		Object:       []string{"content:["},
-		Variants:     map[string]Table{"vercel": vercelCost},
+		Variants:     map[string]Table{"vercel": vercelCost, "dashscope": dashScopeInput},
 		LastEvents:   messagesLast,
 		Transcript:   transcript.Messages,
 	})
@@ -120,11 +120,14 @@ var messagesUsage = tables(messagesTokens, Table{
 // messagesIteration is one time that a model was asked for a message, see observer.bill.
 var messagesIteration = tables(messagesTokens, Table{"type": EventType, "model": Model})
 
+// dashScopeInput says that the input of DashScope's Messages has in it what the cache served or took,
+// as that of Chat Completions has (https://github.com/jeremychone/rust-genai/pull/258).
+var dashScopeInput = Table{"usage.input_tokens": EstimatedInput, "message.usage.input_tokens": EstimatedInput}
+
 // The counts of input leave out what the cache served or took.
 var messagesTokens = Table{
 	"input_tokens":                             UncachedInput,
 	"cache_read_input_tokens":                  CacheRead,
-	"prompt_tokens_details.cached_tokens":      IncludedCacheRead, // DashScope counts as Chat Completions does (https://github.com/jeremychone/rust-genai/pull/258)
 	"cache_creation_input_tokens":              CacheWrite,
 	"cache_creation.ephemeral_5m_input_tokens": CacheWrite5m,
 	"cache_creation.ephemeral_1h_input_tokens": CacheWrite1h,

@@ -112,7 +112,7 @@ func TestObserver(t *testing.T) {
 		`{"usage":{"prompt_cache_hit_tokens":5,"prompt_cache_miss_tokens":2,"completion_tokens":1}}`,
 		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(7), Output: known(1), CacheRead: known(5)}},
 	}, {
-		"dashscope's cache, whose tokens are parts of the input", plugins.Chat, "custom", jsonType,
+		"dashscope's cache, whose tokens are parts of the input", plugins.Chat, "dashscope", jsonType,
 		`{"usage":{"prompt_tokens":2000,"completion_tokens":1,"total_tokens":2001,"prompt_tokens_details":{"cached_tokens":1500,"cache_creation":{"ephemeral_5m_input_tokens":300},"cache_creation_input_tokens":300,"cache_type":"ephemeral"}}}`,
 		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(2000), Output: known(1), CacheRead: known(1500), CacheWrite: known(300)}},
 	}, {
@@ -188,10 +188,18 @@ func TestObserver(t *testing.T) {
 			Usage: usage{Input: known(186), Output: known(9), CacheRead: known(100), CacheWrite: known(70), CacheWrite1h: known(40),
 				Reasoning: known(3), WebSearches: known(1)}},
 	}, {
-		"dashscope's messages, whose input has the cached tokens in it", plugins.Messages, "custom", sseType,
+		"dashscope's messages, whose input has the cached tokens in it", plugins.Messages, "dashscope", sseType,
 		events(`{"type":"message_start","message":{"model":"qwen","content":[],"usage":{"input_tokens":3602,"output_tokens":0}}}`,
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"cache_creation_input_tokens":0,"cache_read_input_tokens":3604,"prompt_tokens_details":{"cached_tokens":3604},"output_tokens":878}}`),
 		plugins.ResponseInfo{Stream: true, Model: "qwen", Finish: "end_turn", Usage: usage{Input: known(3604), Output: known(878), CacheRead: known(3604), CacheWrite: known(0)}},
+	}, {
+		"dashscope's messages, whose input has the written tokens in it", plugins.Messages, "dashscope", jsonType,
+		`{"model":"qwen","type":"message","stop_reason":"end_turn","usage":{"input_tokens":3602,"cache_creation_input_tokens":3590,"cache_read_input_tokens":0,"prompt_tokens_details":{"cached_tokens":0},"output_tokens":8}}`,
+		plugins.ResponseInfo{Model: "qwen", Finish: "end_turn", Phase: plugins.Ended, Usage: usage{Input: known(3602), Output: known(8), CacheRead: known(0), CacheWrite: known(3590)}},
+	}, {
+		"messages of another vendor with the details of chat completions", plugins.Messages, "custom", jsonType,
+		`{"model":"m","type":"message","stop_reason":"end_turn","usage":{"input_tokens":50,"cache_creation_input_tokens":20,"cache_read_input_tokens":100,"prompt_tokens_details":{"cached_tokens":100},"output_tokens":8}}`,
+		plugins.ResponseInfo{Model: "m", Finish: "end_turn", Phase: plugins.Ended, Usage: usage{Input: known(170), Output: known(8), CacheRead: known(100), CacheWrite: known(20)}},
 	}, {
 		"messages that were compacted, and an advisor", plugins.Messages, "anthropic", jsonType,
 		`{"model":"claude","type":"message","stop_reason":"end_turn","usage":{"input_tokens":162,"output_tokens":11,"iterations":[

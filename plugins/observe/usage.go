@@ -91,8 +91,8 @@ func (r *report) input() plugins.Count {
 		return in.Plus(cached)
 	case in.Valid:
 		return in.Plus(r.get(ToolInput))
-	case r.get(IncludedCacheRead).N > 0: // the input may be an estimate from before the cache was read
-		return plugins.Known(max(r.get(UncachedInput).N, r.get(IncludedCacheRead).N+r.cacheWrite().N))
+	case r.get(EstimatedInput).Valid:
+		return plugins.Known(max(r.get(EstimatedInput).N, cached.N+r.cacheWrite().N))
 	case r.get(UncachedInput).Valid:
 		return r.get(UncachedInput).Plus(cached).Plus(r.cacheWrite())
 	case r.get(InputPart).Valid:

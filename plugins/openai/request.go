@@ -209,7 +209,8 @@ var results = []struct{ tool, include string }{
 
 // withTools is the body with the tools that the Responses API has. Its functions are strict
 // unless they say otherwise, which those of other APIs are not
-// (https://platform.openai.com/docs/guides/migrate-to-responses).
+// (https://platform.openai.com/docs/guides/migrate-to-responses). Tools have no marks of a prefix to be
+// cached: only parts have.
 func withTools(body []byte, p *translate.Request) ([]byte, error) {
 	if err := p.DropTools(func(t *translate.Tool) bool { return !hosts(t) }); err != nil {
 		return nil, err
@@ -232,6 +233,13 @@ func withTools(body []byte, p *translate.Request) ([]byte, error) {
 			if tools[i], err = translate.Encode(f); err != nil {
 				return nil, err
 			}
+		}
+		if !t.CacheBreakpoint {
+			continue
+		}
+		tools[i], _ = sjson.DeleteBytes(tools[i], "prompt_cache_breakpoint") // an object, and a plain path
+		if err := p.DropWithWarning(t.Param+".cache_control", translate.NotSupported); err != nil {
+			return nil, err
 		}
 	}
 	if name := p.ToolChoice.Name; name != "" {

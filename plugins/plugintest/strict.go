@@ -48,6 +48,7 @@ func (s Strict) Handler(next http.Handler) http.Handler {
 // request.
 func (s Strict) Refusal(path string, body []byte) error {
 	v := gjson.ParseBytes(body)
+	converse := func(s Strict, v gjson.Result) error { return s.converse(path, v) }
 	for _, format := range []struct {
 		suffix string
 		refuse func(Strict, gjson.Result) error
@@ -57,8 +58,8 @@ func (s Strict) Refusal(path string, body []byte) error {
 		{"/responses", Strict.responses},
 		{"/messages", Strict.messages},
 		{"awPredict", Strict.messages},
-		{"/converse", Strict.converse},
-		{"/converse-stream", Strict.converse},
+		{"/converse", converse},
+		{"/converse-stream", converse},
 		{"enerateContent", Strict.generateContent},
 	} {
 		if strings.HasSuffix(path, format.suffix) {
@@ -121,6 +122,11 @@ func (s Strict) responses(v gjson.Result) error {
 	}
 	if s.Model.Described() && !s.Model.Reasoning && strings.Contains(v.Get("include").Raw, "encrypted") {
 		return errors.New("encrypted content is not supported with this model")
+	}
+	for i, t := range v.Get("tools").Array() {
+		if own && (t.Get("prompt_cache_breakpoint").Exists() || t.Get("cache_control").Exists()) {
+			return fmt.Errorf("unknown parameter: a mark of a prefix to be cached at 'tools[%d]'", i)
+		}
 	}
 	if err := toolRoots(v.Get("tools"), "name", "parameters", own); err != nil {
 		return err
@@ -455,8 +461,12 @@ func (Strict) messages(v gjson.Result) error {
 }
 
 // converse has the rules of Bedrock's Converse
-// (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html).
-func (Strict) converse(v gjson.Result) error {
+// (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html). The path has
+// the model.
+func (Strict) converse(path string, v gjson.Result) error {
+	if marks := v.Get("toolConfig.tools.#.cachePoint"); strings.Contains(path, "amazon.nova") && len(marks.Array()) > 0 {
+		return errors.New("#/toolConfig/tools: extraneous key [cachePoint] is not permitted")
+	}
 	if err := toolNames(v, "toolConfig.tools.#.toolSpec.name", "toolConfig.toolChoice.tool.name", "messages.#.content.#.toolUse.name|@flatten"); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func TestStrict(t *testing.T) {
 		{"openai", "/v1/responses", nil, `{"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]}]}`, `{"input":[{"role":"user","content":[{"type":"output_text","text":"a"}]}]}`, "'output_text'"},
 		{"openai", "/v1/responses", nil, `{"max_output_tokens":16}`, `{"max_output_tokens":15}`, "minimum"},
 		{"openai", "/v1/responses", nil, `{}`, `{"stop":["a"]}`, "unknown"},
+		{"openai", "/v1/responses", nil, `{"tools":[{"type":"web_search"}]}`, `{"tools":[{"type":"web_search","prompt_cache_breakpoint":{"mode":"explicit"}}]}`, "tools[0]"},
 		{"openai", "/v1/responses", nil, `{"user":"u"}`, `{"user":"` + strings.Repeat("u", 65) + `"}`, "too long"},
 		{"openai", "/v1/responses", thinker, `{"temperature":1}`, `{"temperature":0.5}`, "'temperature'"},
 		{"openai", "/v1/responses", thinker, `{"reasoning":{"effort":"low"}}`, `{"reasoning":{"effort":"max"}}`, "'max'"},
@@ -61,6 +62,8 @@ func TestStrict(t *testing.T) {
 		{"anthropic", "/v1/messages", nil, `{"max_tokens":1,"messages":[` + user + `]}`, `{"max_tokens":1,"messages":[` + used + `,` + useds + `]}`, "first message"},
 		{"anthropic", "/v1/messages", nil, `{"max_tokens":1,"messages":[` + user + `]}`, `{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":" "}]}]}`, "non-whitespace"},
 		{"bedrock", "/model/m/converse", nil, `{"messages":[` + converse + `]}`, `{"messages":[` + converse + `,` + converse + `]}`, "alternate"},
+		{"bedrock", "/model/amazon.nova-2-lite-v1:0/converse", nil, `{"toolConfig":{"tools":[{"toolSpec":{"name":"f"}}]},"messages":[` + converse + `]}`,
+			`{"toolConfig":{"tools":[{"toolSpec":{"name":"f"}},{"cachePoint":{"type":"default"}}]},"messages":[` + converse + `]}`, "extraneous key [cachePoint]"},
 		{"gemini", "/v1beta/models/m:generateContent", nil, `{"contents":[` + gemini + `]}`, `{}`, "contents"},
 		{"gemini", "/v1beta/models/m:streamGenerateContent", nil, `{"contents":[` + gemini + `]}`, `{"contents":[{"role":"user","parts":[{"functionResponse":{}}]}]}`, "function response"},
 	} {

@@ -266,7 +266,8 @@ type CacheMark struct {
 
 func cacheMarkOf(v gjson.Result) CacheMark {
 	mark := v.Get("prompt_cache_breakpoint")
-	return CacheMark{CacheBreakpoint: mark.IsObject(), CachesLonger: mark.Get("ttl").Exists()}
+	ttl := mark.Get("ttl")
+	return CacheMark{CacheBreakpoint: mark.IsObject(), CachesLonger: ttl.Exists() && ttl.Str != "5m"}
 }
 
 // Bytes decodes Data. The error is a 400 that names the part.

@@ -2,8 +2,6 @@ package whatif
 
 import (
 	"cmp"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/plugins/catalog"
@@ -26,33 +24,53 @@ func (t *Trial) tokenizerOf(m *catalog.Model) string {
 	return name
 }
 
-// tokenizer names the tokenizer of a model: its maker, and the generation where the maker has had
-// several. The newer one of Claude counts about 1.3 times as many tokens of the same text.
+// generations are tokenizers that not all models of their maker have, by what the models' own names
+// begin with. The first match counts. The newer tokenizer of Claude counts about 1.3 times as many
+// tokens of the same text.
 // https://platform.claude.com/docs/en/build-with-claude/token-counting
 // https://github.com/openai/tiktoken/blob/main/tiktoken/model.py
-func tokenizer(m *catalog.Model) string {
-	maker := cmp.Or(strings.ToLower(m.Owner), m.Provider)
-	switch {
-	case strings.Contains(m.ID, "claude") && !isEarlierClaude(m.ID), strings.HasPrefix(m.ID, "gpt-3.5"), m.ID == "gpt-4", strings.HasPrefix(m.ID, "gpt-4-"):
-		return maker + "'s other"
-	}
-	return maker
+var generations = []struct{ prefix, tokenizer string }{
+	{"claude-opus-4-7", newClaude},
+	{"claude-opus-4.7", newClaude},
+	{"claude-opus-4-8", newClaude},
+	{"claude-opus-4.8", newClaude},
+	{"claude-opus-4", oldClaude},
+	{"claude-sonnet-4", oldClaude},
+	{"claude-haiku-4", oldClaude},
+	{"claude-4", oldClaude},
+	{"claude-3", oldClaude},
+	{"claude-2", oldClaude},
+	{"claude-1", oldClaude},
+	{"claude-v", oldClaude},
+	{"claude-instant", oldClaude},
+	{"claude", newClaude},
+
+	{"gpt-4o", o200k},
+	{"gpt-4.", o200k},
+	{"gpt-4", cl100k},
+	{"gpt-3.5", cl100k},
+	{"gpt-35", cl100k}, // Azure's spelling
+	{"davinci-002", cl100k},
+	{"babbage-002", cl100k},
 }
 
-// claudeVersion finds the version of a Claude in its name, such as claude-opus-4-7-20260401 or
-// claude-3-5-haiku. A date is no version.
-var claudeVersion = regexp.MustCompile(`(opus|sonnet|haiku)-(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$)`)
+// The tokenizers of which a maker has had several. o200k is that of all other models of OpenAI, too.
+const (
+	oldClaude = "claude, old"
+	newClaude = "claude, new"
+	cl100k    = "cl100k"
+	o200k     = "openai"
+)
 
-// earliestClaude finds the names of the first three versions.
-var earliestClaude = regexp.MustCompile(`claude-(v?[123]|instant)`)
-
-// isEarlierClaude reports whether a Claude has the tokenizer of those before Opus 4.7 and Sonnet 5.
-func isEarlierClaude(id string) bool {
-	version := claudeVersion.FindStringSubmatch(id)
-	if version == nil { // the version stands before the name, or it has another name
-		return earliestClaude.MatchString(id)
+// tokenizer names the tokenizer of a model: its generation, or else its maker.
+func tokenizer(m *catalog.Model) string {
+	name := m.ID[strings.LastIndexByte(m.ID, '/')+1:]
+	name = strings.TrimPrefix(name, "ft:")
+	name = name[max(strings.Index(name, "claude"), 0):] // without the region and the maker, as Bedrock has them
+	for _, g := range generations {
+		if strings.HasPrefix(name, g.prefix) {
+			return g.tokenizer
+		}
 	}
-	major, _ := strconv.Atoi(version[2])
-	minor, _ := strconv.Atoi(version[3])
-	return major < 4 || major == 4 && (version[1] != "opus" || minor < 7)
+	return cmp.Or(strings.ToLower(m.Owner), m.Provider)
 }

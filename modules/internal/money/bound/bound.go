@@ -113,6 +113,7 @@ func (d *Demand) read(dialect plugins.Dialect, request *plugins.Object) {
 	d.Unbounded = len(request.Members) == 0
 	for _, member := range request.Members {
 		name, v := member.Name, member.Value
+		d.readCacheMark(name, v)
 		if d.gemini && d.readGemini(name, v) {
 			continue
 		}
@@ -131,12 +132,13 @@ func (d *Demand) read(dialect plugins.Dialect, request *plugins.Object) {
 			d.readContent(v, 0)
 		case "tools":
 			d.readTools(v)
+		case "toolConfig": // Bedrock's
+			d.readTools(d.once(v, "tools"))
+			d.readOption(name, v)
 		case "max_tool_calls":
 			if dialect.OfResponses() && v.Type != gjson.Null {
 				d.hosted.calls = callsOf(v)
 			}
-		case "cache_control":
-			d.readCacheControl(v)
 		case "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention":
 			d.writesCache = true
 			d.writesCache1h = d.writesCache1h || name != "prompt_cache_key"
@@ -264,6 +266,7 @@ func (d *Demand) readPart(v gjson.Result, depth int) {
 	}
 	within := make([]field, 0, 4)
 	d.each(v, func(key string, value gjson.Result) {
+		d.readCacheMark(key, value)
 		switch key {
 		case "type":
 			picture = picture || slices.Contains(pictureTypes, value.Str)
@@ -287,8 +290,6 @@ func (d *Demand) readPart(v gjson.Result, depth int) {
 			fetched = fetched || value.Get("id").Exists() // an earlier answer
 		case "encrypted_content":
 			sealed = sealed || value.Str != ""
-		case "cache_control", "prompt_cache_breakpoint":
-			d.readCacheControl(value)
 		case "id":
 			known = true
 		case "source": // libraries differ in which of two they take
@@ -354,8 +355,13 @@ func (d *Demand) once(v gjson.Result, name string) (found gjson.Result) {
 	return found
 }
 
-func (d *Demand) readCacheControl(v gjson.Result) {
-	if !v.IsObject() {
+// cacheMarks end a prefix that the provider shall write to its cache: Anthropic's, OpenAI's and
+// Bedrock's. Each may be translated to the others.
+var cacheMarks = []string{"cache_control", "prompt_cache_breakpoint", "cachePoint"}
+
+// readCacheMark reads a field of the request, of a part of the conversation or of a tool, if it is a mark.
+func (d *Demand) readCacheMark(name string, v gjson.Result) {
+	if !slices.Contains(cacheMarks, name) || !v.IsObject() {
 		return
 	}
 	d.writesCache = true
@@ -375,9 +381,10 @@ func (d *Demand) readTools(tools gjson.Result) {
 			d.readTools(nested)
 		}
 		tool.ForEach(func(key, v gjson.Result) bool {
+			d.readCacheMark(key.Str, v)
 			switch {
-			case key.Str == "cache_control":
-				d.readCacheControl(v)
+			case key.Str == "function": // where some servers of Chat Completions read marks
+				v.ForEach(func(key, v gjson.Result) bool { d.readCacheMark(key.Str, v); return true })
 			case key.Str == "max_uses":
 				uses = max(uses, callsOf(v))
 			case key.Str != "type" || d.gatewayCalls != nil && d.gatewayCalls(tool):

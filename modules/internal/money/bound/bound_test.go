@@ -140,6 +140,40 @@ func TestCacheOfAnHour(t *testing.T) {
 	}
 }
 
+// A mark counts wherever it may stand: the model to which the request is translated may write for it.
+func TestCacheMarks(t *testing.T) {
+	for dialect, places := range map[plugins.Dialect][]string{
+		plugins.Messages: {
+			`%s`, `"system":[{"type":"text","text":"a",%s}]`, `"tools":[{"name":"f",%s}]`,
+			`"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a",%s}]}]}]`,
+		},
+		plugins.Chat: {
+			`"messages":[{"role":"user","content":"a",%s}]`, `"messages":[{"role":"user","content":[{"type":"text","text":"a",%s}]}]`,
+			`"tools":[{"type":"function","function":{"name":"f"},%s}]`, `"tools":[{"type":"function","function":{"name":"f",%s}}]`,
+		},
+		plugins.Responses: {
+			`"input":[{"role":"user","content":[{"type":"input_text","text":"a",%s}]}]`, `"input":[{"type":"function_call_output","call_id":"c","output":"a",%s}]`,
+			`"tools":[{"type":"function","name":"f",%s}]`, `"tools":[{"type":"custom","name":"f",%s}]`, `"tools":[{"type":"web_search",%s}]`,
+			`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f",%s}]}]`,
+			`"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f",%s}]}]`,
+		},
+		plugins.Converse: {
+			`"system":[{"text":"a"},{%s}]`, `"messages":[{"role":"user","content":[{"text":"a"},{%s}]}]`, `"toolConfig":{"tools":[{"toolSpec":{"name":"f"}},{%s}]}`,
+		},
+	} {
+		for _, place := range places {
+			for _, name := range cacheMarks {
+				for _, ttl := range []string{"5m", "1h"} {
+					body := strings.Replace("{"+place+"}", "%s", `"`+name+`":{"ttl":"`+ttl+`"}`, 1)
+					if d := Of(dialect, objectOf(body), nil); !d.writesCache || d.writesCache1h != (ttl == "1h") {
+						t.Errorf("%s: writes the cache is %t, for an hour is %t", body, d.writesCache, d.writesCache1h)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Only a request that says nothing else keeps a model from thinking.
 func TestSilent(t *testing.T) {
 	m := &catalog.Model{}
