@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/metric"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -51,6 +53,34 @@ const (
 	lastRetry  = 30 * time.Second
 	maxRetries = time.Minute
 )
+
+// timeout bounds a request, as OpenTelemetry's exporters do by default.
+const timeout = 10 * time.Second
+
+// busyError is the answer of a collector that asks to be tried again.
+type busyError struct {
+	status string
+	after  time.Duration // to wait at least, 0 if the collector does not say
+}
+
+func (e *busyError) Error() string { return "the collector answered " + e.status }
+
+// transport returns a busyError for the answers after which OTLP lets a client try again.
+// https://opentelemetry.io/docs/specs/otlp/#retryable-response-codes
+type transport struct{}
+
+func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		resp.Body.Close()
+		return nil, &busyError{resp.Status, plugins.RetryAfter(resp.Header)}
+	}
+	return resp, nil
+}
 
 // Options say where records go.
 type Options struct {
@@ -100,9 +130,8 @@ func New(o Options) *Exporter {
 			otlptracehttp.WithEndpointURL(o.Endpoint),
 			otlptracehttp.WithHeaders(o.Headers),
 			otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
-			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
-				Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry, MaxElapsedTime: maxRetries,
-			}),
+			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}), // it would send what is erased meanwhile
+			otlptracehttp.WithHTTPClient(&http.Client{Transport: transport{}, Timeout: timeout}),
 		),
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -230,39 +259,43 @@ func (e *Exporter) erase(batch []*item) []*item {
 	return left
 }
 
-// send gives the collector a batch. It tries again if the collector cannot be reached. If
-// the collector asks to be tried again, the client does so by itself.
+// send gives the collector a batch. It tries again if the collector cannot be reached, or asks for
+// that. What was erased since the last try is not sent again.
 func (e *Exporter) send(ctx context.Context, batch []*item) error {
 	begun := time.Now()
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		if batch = e.erase(batch); len(batch) == 0 {
 			return nil
 		}
-		spans := resourceSpans(batch)
-		err := e.client.UploadTraces(ctx, []*tracepb.ResourceSpans{spans})
+		err := e.client.UploadTraces(ctx, []*tracepb.ResourceSpans{resourceSpans(batch)})
 		if err == nil {
 			e.count(sent, len(batch))
 			return nil
 		}
-		if _, unreachable := errors.AsType[*url.Error](err); !unreachable || time.Since(begun)+wait > maxRetries || !e.pause(ctx, wait) {
+		pause, closing := wait, e.closing
+		busy, ok := errors.AsType[*busyError](err)
+		if ok { // it is there: an end waits for it
+			pause, closing = max(wait, busy.after), nil
+		}
+		if _, again := errors.AsType[*url.Error](err); !again || time.Since(begun)+pause > maxRetries || !sleep(ctx, pause, closing) {
 			e.count(failed, len(batch))
 			return err
 		}
 	}
 }
 
-// pause waits before another try. It returns false if the exporter has closed.
-func (e *Exporter) pause(ctx context.Context, wait time.Duration) bool {
+// sleep waits before another try. It returns false if ctx has ended, or closing was closed before.
+func sleep(ctx context.Context, wait time.Duration, closing <-chan struct{}) bool {
 	select {
-	case <-e.closing:
-		return false
-	case <-ctx.Done():
+	case <-closing:
 		return false
 	default:
 	}
 	select {
+	case <-ctx.Done():
+		return false
 	case <-time.After(wait):
-	case <-e.closing: // once more, at once
+	case <-closing: // once more, at once
 	}
 	return true
 }

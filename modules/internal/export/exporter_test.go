@@ -244,6 +244,39 @@ func TestErased(t *testing.T) {
 	}
 }
 
+// TestErasedWhileItIsTriedAgain: what is erased while the collector is busy is not sent once it is free.
+func TestErasedWhileItIsTriedAgain(t *testing.T) {
+	c := newCollector(t)
+	erase := make(chan struct{})
+	c.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-erase:
+			c.ServeHTTP(w, r)
+		default:
+			close(erase)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	e, count := start(t, c.URL, true)
+	gone, stays := record(), record()
+	e.options.Erased = func(key storage.RecordKey) storage.ErasureScope {
+		select {
+		case <-erase:
+			if key == gone.Key() {
+				return storage.EraseRecord
+			}
+		default:
+		}
+		return 0
+	}
+	e.Export(gone, content())
+	e.Export(stays, content())
+	shut(e, 10*time.Second)
+	if c.received() != 1 || count(sent) != 1 || count(erased) != 1 || strings.Count(string(c.raw), "canary-in") != 1 {
+		t.Errorf("%d received, %d sent, %d erased", c.received(), count(sent), count(erased))
+	}
+}
+
 // TestLast: a record that comes right before the end, when the queue was just
 // found empty, is sent.
 func TestLast(t *testing.T) {
