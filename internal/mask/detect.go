@@ -19,7 +19,7 @@ const (
 	digitClass class = 1 << iota
 	letterClass
 	separatorClass // between the groups of a number
-	jsonClass      // outside of the texts of JSON
+	jsonClass      // outside of the texts and literals of JSON
 )
 
 var classes = func() (table [256]class) {
@@ -32,7 +32,7 @@ var classes = func() (table [256]class) {
 	for _, c := range " -./()" {
 		table[c] = separatorClass
 	}
-	for _, c := range "0123456789+-.eE truefalsn\t\r\n,:{}[]" {
+	for _, c := range "0123456789- \t\r\n,:{}[]" {
 		table[c] |= jsonClass
 	}
 	return table
@@ -119,6 +119,27 @@ func (f *finder) detect(text []byte, r *reading) {
 			}
 		}
 		own.words.find(text, func(from, to int) { f.add(detector(k), text, from, to, r) })
+	}
+}
+
+// ownNumber finds in a number of JSON what own patterns and words find, and notes the whole number: a
+// part of it would be no JSON.
+func (f *finder) ownNumber(raw []byte, from, to int) {
+	for k := len(builtin); k < len(f.m.kinds); k++ {
+		own := &f.m.kinds[k]
+		if !own.numeric || !f.masks(detector(k)) {
+			continue
+		}
+		number, value := raw[from:to], []int(nil)
+		for i := 0; value == nil && i < len(own.patterns); i++ {
+			value = own.patterns[i].FindIndex(number)
+		}
+		own.words.find(number, func(from, to int) { value = []int{from, to} })
+		if value != nil {
+			f.add(detector(k), raw, from+value[0], from+value[1], nil)
+			s := &f.spans[len(f.spans)-1]
+			s.from, s.to = f.base+from, f.base+to
+		}
 	}
 }
 

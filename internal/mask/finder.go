@@ -119,25 +119,76 @@ var tokenLists = map[string]string{"logprobs": "", "logprobsResult": "", "words"
 func (f *finder) between(raw []byte, base int) {
 	f.bare, f.base = true, base
 	defer func() { f.bare = false }()
-	for i := 0; i < len(raw); i++ {
-		from := i
-		for i < len(raw) && isDigit(raw[i]) {
-			i++
+	first := len(f.spans)
+	for i := 0; i < len(raw); {
+		n := 1
+		switch c := raw[i]; {
+		case c == '-' || isDigit(c):
+			n = f.bareNumber(raw, i)
+		case classes[c]&letterClass != 0:
+			n = literal(raw[i:])
+		case classes[c]&jsonClass == 0:
+			n = 0
 		}
-		if i-from >= minNumber && before(raw, from) != '.' {
-			i = f.numberAt(raw, from, nil)
-		}
-		if i == len(raw) {
-			break
-		}
-		c := classes[raw[i]]
-		grouped := i > from && c&separatorClass != 0 && raw[i] != '.' && isDigit(after(raw, i+separator(raw[i:])))
-		if c&jsonClass == 0 || grouped {
-			f.bare = false
+		if n == 0 {
+			f.bare, f.spans = false, f.spans[:first]
 			f.text(raw, base, false)
 			return
 		}
+		i += n
 	}
+}
+
+// bareNumber finds what a number of JSON is, and returns the number's length, 0 if there is none.
+// https://www.rfc-editor.org/rfc/rfc8259#section-6
+func (f *finder) bareNumber(raw []byte, from int) int {
+	digits := func(i int) int {
+		for i < len(raw) && isDigit(raw[i]) {
+			i++
+		}
+		return i
+	}
+	whole := from
+	if raw[from] == '-' {
+		whole++
+	}
+	to := digits(whole)
+	if to == whole || raw[whole] == '0' && to > whole+1 {
+		return 0
+	}
+	if to-whole >= minNumber {
+		f.numberAt(raw, whole, nil)
+	}
+	if after(raw, to) == '.' {
+		fraction := to + 1
+		if to = digits(fraction); to == fraction {
+			return 0
+		}
+	}
+	if after(raw, to)|0x20 == 'e' {
+		exponent := to + 1
+		if c := after(raw, exponent); c == '+' || c == '-' {
+			exponent++
+		}
+		if to = digits(exponent); to == exponent {
+			return 0
+		}
+	}
+	if c := after(raw, to); isAlnum(c) || c == '.' || classes[c]&separatorClass != 0 && isDigit(after(raw, to+separator(raw[to:]))) {
+		return 0
+	}
+	f.ownNumber(raw, from, to)
+	return to - from
+}
+
+// literal returns the length of the literal of JSON at the beginning, 0 if there is none.
+func literal(raw []byte) int {
+	for _, name := range []string{"true", "false", "null"} {
+		if bytes.HasPrefix(raw, []byte(name)) && !isAlnum(after(raw, len(name))) && after(raw, len(name)) != '.' {
+			return len(name)
+		}
+	}
+	return 0
 }
 
 // text finds matches in a text. Texts may have texts in JSON within, such as the arguments of

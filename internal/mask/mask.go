@@ -163,7 +163,9 @@ func (m *Masker) mask(body []byte, inJSON, name bool, counts Counts) []byte {
 	}
 	f.spans = append(f.spans, f.dropped...)
 	slices.Reverse(f.spans) // of readings of one value, the plainest comes first: its pseudonym is the same wherever it is
-	slices.SortStableFunc(f.spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	slices.SortStableFunc(f.spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to), cmp.Compare(a.kind, b.kind))
+	})
 	masked := make([]byte, 0, len(body)+16)
 	done := 0
 	for _, s := range f.spans {

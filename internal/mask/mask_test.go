@@ -218,6 +218,11 @@ func TestTextsThatBeginAsJSON(t *testing.T) {
 		"[4111 1111 1111 1111, 1]":                              "[[CARD], 1]",
 		`{a: 030-901820-55, b: 'x\u0040example.com'}`:           `{a: [PHONE], b: '[EMAIL]'}`,
 		`{"a":1}` + "\n" + `{"a":4111111111111111}`:             `{"a":1}` + "\n" + `{"a":"[CARD]"}`,
+		`{"card":.4111111111111111}`:                            `{"card":.[CARD]}`,
+		`[truea.4111111111111111`:                               `[truea.[CARD]`,
+		`[user.4111111111111111`:                                `[user.[CARD]`,
+		`[EE382200221020145685, true]`:                          `[[IBAN], true]`,
+		`{"a":+49 30 901820}`:                                   `{"a":[PHONE]}`,
 	} {
 		if got := m.Body([]byte(body), nil); string(got) != want {
 			t.Errorf("%s became %s, want %s", body, got, want)
@@ -330,6 +335,42 @@ func TestOwnPatternsAndWords(t *testing.T) {
 	got := m.Text("PAT-12 is ADA  lovelace, not Ada Lovelaces; GRÖSSE, Größe", nil)
 	if want := "[PATIENT] is [PATIENT], not Ada Lovelaces; GRÖSSE, [PATIENT]"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// What own patterns and words find in a number of JSON makes the whole number a label.
+func TestOwnPatternsAndWordsInNumbers(t *testing.T) {
+	m, err := all(t, &Rule{Kinds: []string{"account"}, Patterns: []string{`\b\d{16}\b`, `^-7e3$`}, Words: []string{"4711"}, As: Pseudonym},
+		&Rule{Kinds: []string{"patient"}, Patterns: []string{`PAT-\d+`}, Words: []string{"Room 12"}, OnMatch: Refuse}).WithKey([]byte("secret"), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, number := range map[string]string{"1234567890123456": "-1234567890123456", "4711": "4711"} {
+		label := m.Text(value, nil)
+		counts := make(Counts)
+		body := `{"a":` + number + `,"b":[12,17.5,true,1700000000,` + number + `]}`
+		if got, want := string(m.Body([]byte(body), counts)), `{"a":"`+label+`","b":[12,17.5,true,1700000000,"`+label+`"]}`; got != want || counts["account"] != 2 {
+			t.Errorf("%s became %s, %v, want %s", body, got, counts, want)
+		}
+	}
+	if got := m.Body([]byte(`[-7e3,7e3,null]`), nil); !bytes.HasPrefix(got, []byte(`["[ACCOUNT:`)) || !json.Valid(got) || !bytes.HasSuffix(got, []byte(`",7e3,null]`)) {
+		t.Errorf("%s", got)
+	}
+	if own := m.kinds[len(builtin)+1]; own.numeric {
+		t.Error("a pattern that no number matches is tried on each")
+	}
+}
+
+// If a built-in kind and one of your own find the same, the built-in one has it: a name keeps its pseudonym.
+func TestTheBuiltinKindHasWhatTwoFind(t *testing.T) {
+	m, err := all(t, &Rule{Kinds: []string{"staff"}, Patterns: []string{`\S+@example\.com`, `\d{16}`}}).WithKey([]byte("secret"), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, label := range map[string]string{"ada@example.com": "[EMAIL:", "ada%40example.com": "[EMAIL:", "4111111111111111": "[CARD:"} {
+		if got := m.Name(name, nil); !strings.HasPrefix(got, label) {
+			t.Errorf("%s became %s", name, got)
+		}
 	}
 }
 

@@ -3,8 +3,10 @@ package mask
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Rule says which kinds of data are masked, and how.
@@ -61,6 +63,38 @@ type kind struct {
 	pseudonym, refuse bool
 	patterns          []*regexp.Regexp
 	words             phrases
+	numeric           bool // patterns or words may find something in a number of JSON
+}
+
+// numerals are the characters of a number of JSON.
+const numerals = "+-.0123456789Ee"
+
+// numeric reports whether an expression may match something that has numerals alone.
+func numeric(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpNoMatch:
+		return false
+	case syntax.OpLiteral:
+		return !slices.ContainsFunc(re.Rune, func(r rune) bool {
+			return !strings.ContainsRune(numerals, r) && (re.Flags&syntax.FoldCase == 0 || unicode.ToLower(r) != 'e')
+		})
+	case syntax.OpCharClass:
+		return strings.ContainsFunc(numerals, func(r rune) bool {
+			for i := 0; i < len(re.Rune); i += 2 {
+				if re.Rune[i] <= r && r <= re.Rune[i+1] {
+					return true
+				}
+			}
+			return false
+		})
+	case syntax.OpStar, syntax.OpQuest:
+		return true
+	case syntax.OpRepeat:
+		return re.Min == 0 || numeric(re.Sub[0])
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(re.Sub, numeric)
+	}
+	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !numeric(sub) })
 }
 
 var ownName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
@@ -116,12 +150,17 @@ func (m *Masker) add(r *Rule) error {
 			if err != nil {
 				return fmt.Errorf("mask %s: pattern %s: %w", name, pattern, err)
 			}
-			k.patterns = append(k.patterns, re)
+			tree, err := syntax.Parse(pattern, syntax.Perl)
+			if err != nil {
+				return fmt.Errorf("mask %s: pattern %s: %w", name, pattern, err)
+			}
+			k.patterns, k.numeric = append(k.patterns, re), k.numeric || numeric(tree)
 		}
 		for _, words := range r.Words {
 			if err := k.words.add(words); err != nil {
 				return fmt.Errorf("mask %s: %w", name, err)
 			}
+			k.numeric = k.numeric || strings.Trim(words, numerals+" ") == ""
 		}
 		m.merge(&k)
 	}
@@ -143,4 +182,5 @@ func (m *Masker) merge(k *kind) {
 	to.on, to.refuse, to.names = true, to.refuse || k.refuse, to.names || k.names
 	to.patterns = slices.Concat(to.patterns, k.patterns)
 	to.words = to.words.with(k.words)
+	to.numeric = to.numeric || k.numeric
 }
