@@ -6,14 +6,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
-	d := &decoder{a: a, usage: observe.NewEvents(plugins.Messages, "anthropic")}
+	d := &decoder{a: a, usage: a.Observer(plugins.Messages, "anthropic")}
 	return translate.ReadAnswer(resp, a, d.message, d.event)
 }
 

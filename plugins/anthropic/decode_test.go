@@ -1,10 +1,13 @@
 package anthropic
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func TestProvider(t *testing.T) {
@@ -38,4 +41,18 @@ func BenchmarkDecode(b *testing.B) {
 		"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":20}}\n\n" +
 		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 	plugintest.BenchmarkDecode(b, Provider{}, body)
+}
+
+// Others who speak Messages have rules of their own: DashScope's input has what its cache took.
+func TestInputOfVendors(t *testing.T) {
+	const message = `{"type":"message","model":"m","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{"input_tokens":3602,"cache_creation_input_tokens":3590,"output_tokens":8}}`
+	for vendor, want := range map[string]int64{"": 7192, "dashscope": 3602} {
+		a := translate.NewAssembler(&translate.Request{Model: "m"}, io.Discard, translate.Options{Provider: vendor})
+		if err := new(Provider).Decode(plugintest.Response(http.StatusOK, message), a); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Info().Usage.Input.N; got != want {
+			t.Errorf("%q: the input is %d, want %d", vendor, got, want)
+		}
+	}
 }

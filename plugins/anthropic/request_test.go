@@ -198,6 +198,8 @@ var mapped = []struct {
 	{name: "a strict function", target: claude5,
 		fields: `"tools":[{"type":"function","name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"required":["a"]}}]`,
 		path:   "tools.0", want: `{"name":"f","input_schema":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"required":["a"]},"strict":true}`},
+	{name: "a mark of a prefix for five minutes", target: claude5, fields: `"tools":[{"type":"function","name":"h","prompt_cache_breakpoint":{"mode":"explicit","ttl":"5m"}}]`,
+		path: "tools.0.cache_control", want: `{"type":"ephemeral"}`},
 	{name: "a mark of a prefix at a tool", target: claude5, fields: `"tools":[` + other + `,{"type":"function","name":"h","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}]`,
 		path: "tools.#.cache_control", want: `[{"type":"ephemeral","ttl":"1h"}]`},
 	{name: "a strict function of an old model", target: claude37, fields: `"tools":[{"type":"function","name":"f","strict":true}]`,

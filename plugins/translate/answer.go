@@ -128,3 +128,9 @@ func (a *Assembler) Observe(d plugins.Dialect, provider string, body ...[]byte) 
 	a.Report(info)
 	return info
 }
+
+// Observer reads the usage in the events of a stream of dialect d. Options.Provider wins over
+// provider.
+func (a *Assembler) Observer(d plugins.Dialect, provider string) plugins.Observer {
+	return observe.NewEvents(d, cmp.Or(a.opts.Provider, provider))
+}
