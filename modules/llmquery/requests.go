@@ -116,21 +116,30 @@ func (c *call) requests(groups []storage.Group) error {
 
 // page answers one page of a stream. A stream takes its turn among the queries for
 // each page, so that a long one keeps nobody waiting.
-func (c *call) page(q *storage.RequestQuery) ([]*storage.Record, error) {
+func (c *call) page(q *storage.RequestQuery) (records []*storage.Record, err error) {
+	err = c.inTurn(func(ctx context.Context) error {
+		records, err = c.journal.Backend().Requests(ctx, q)
+		return err
+	})
+	return records, err
+}
+
+// inTurn makes one query of a stream, when its turn has come.
+func (c *call) inTurn(ask func(context.Context) error) error {
 	for {
 		over, ok := c.app.Turns().Queries.Take(c.ctx, c.key)
 		if ok {
 			defer over()
 		}
 		if c.ctx.Err() != nil {
-			return nil, context.Cause(c.ctx)
+			return context.Cause(c.ctx)
 		}
 		if !ok {
 			continue // it waited
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, time.Duration(c.Timeout))
 		defer cancel()
-		return c.journal.Backend().Requests(ctx, q)
+		return ask(ctx)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestTrialAddsEachCallOnce(t *testing.T) {
 	for _, span := range []int64{1, 300, 90 * 24 * 3600 * 1000} {
 		s := newSite(t)
 		j := s.journal("default")
-		const calls = 400
+		const calls = 3000 // more than a page
 		cost := plugins.Nanodollars(0)
 		for i := range calls {
 			r := &storage.Record{

@@ -21,7 +21,7 @@ import (
 
 const (
 	whatIfPage          = 2500 // records
-	whatIfParts         = 256  // of the time of a trial's calls
+	whatIfParts         = 256  // of the time of a trial's calls, at most
 	whatIfReaders       = 2    // that read parts at the same time
 	whatIfAhead         = 4    // pages of a part that wait
 	whatIfProgress      = time.Second
@@ -176,22 +176,24 @@ func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, creators 
 	return calls, nil
 }
 
-// partsOf returns queries for what a query finds, part by part of the time between the first and the last.
+// partsOf returns queries for what a query finds, part by part of the time between the first and the
+// last, a page each if the calls are spread evenly.
 func (c *call) partsOf(q *storage.RequestQuery) (parts []*storage.RequestQuery, err error) {
-	var bounds [2]storage.Timestamp
-	for i := range bounds {
-		end := *q
-		end.Sort, end.Limit, end.Columns = []storage.Sort{{Key: storage.SortCreatedAt, Desc: i == 1}}, 1, []string{}
-		found, err := c.page(&end)
-		if err != nil || len(found) == 0 {
-			return nil, err
-		}
-		bounds[i] = found[0].CreatedAt
+	var found storage.Totals
+	err = c.inTurn(func(ctx context.Context) error {
+		return c.journal.Backend().Groups(ctx, &storage.GroupQuery{Org: q.Org, Filter: q.Filter, Window: storage.Always, CountOnly: true}, func(g *storage.GroupTotals) error {
+			found = g.Totals
+			return nil
+		})
+	})
+	if err != nil || found.Requests == 0 {
+		return nil, err
 	}
-	length := (bounds[1]-bounds[0])/whatIfParts + 1
-	for from := bounds[0]; from <= bounds[1]; from += length {
+	n := min(found.Requests/whatIfPage+1, whatIfParts)
+	length := (found.Last-found.First)/storage.Timestamp(n) + 1
+	for from := found.First; from <= found.Last; from += length {
 		part := *q // the narrower bounds first, by which a store begins
-		part.Filter = storage.And(within(storage.Window{From: from, To: min(from+length-1, bounds[1])}), q.Filter)
+		part.Filter = storage.And(within(storage.Window{From: from, To: min(from+length-1, found.Last)}), q.Filter)
 		parts = append(parts, &part)
 	}
 	return parts, nil
