@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,6 +39,10 @@ func (s *ErasureScope) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// ErrCopiesRemain: all is erased, but for copies of rows in free parts of a database file that is too
+// large to be written anew.
+var ErrCopiesRemain = errors.New("copies of erased rows remain in free parts of the database, which is of Weir 0.1.0 and has more than 4 GiB, or not twice its size free on the disk: stop Weir and run `sqlite3 weir.db \"PRAGMA auto_vacuum = INCREMENTAL; VACUUM\"`, once")
+
 // RecordEraser is a Backend from which single records can be erased.
 type RecordEraser interface {
 	// EraseRecords deletes records with their annotations, or, of EraseIdentity, replaces them by
@@ -45,7 +50,7 @@ type RecordEraser interface {
 	// that would survive a power cut. Unknown ids are passed over. The host calls it as Prune.
 	EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope ErasureScope) error
 	// EraseUnused removes from the store what only erased records have needed, such as names that
-	// records share. Batches may be written meanwhile.
+	// records share. Batches may be written meanwhile. After ErrCopiesRemain, the rest is done.
 	EraseUnused(ctx context.Context) error
 }
 

@@ -106,6 +106,9 @@ func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 	if e.Unidentified > 0 {
 		d.Remains = append(d.Remains, fmt.Sprintf(unidentified, e.Unidentified))
 	}
+	if e.CopiesRemain {
+		d.Remains = append(d.Remains, storage.ErrCopiesRemain.Error())
+	}
 	if len(e.Held) > 0 {
 		d.Held = &heldRecords{len(e.Held), e.Holds}
 		d.Remains = append(d.Remains, "the records under hold: they are erased once the holds are lifted")

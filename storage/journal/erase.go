@@ -263,12 +263,17 @@ func (l *erasures) finish(ctx context.Context) error {
 
 // eraseUnused removes from the backend's files what only the records of erasures have needed.
 func (l *erasures) eraseUnused(ctx context.Context, of []*Erasure) (err error) {
+	copies := false
 	if eraser, ok := l.j.backend.(storage.RecordEraser); ok && slices.ContainsFunc(of, func(e *Erasure) bool { return !e.unusedErased }) {
 		l.j.options.Load().LowPriority(func() { err = eraser.EraseUnused(ctx) })
+		if copies = errors.Is(err, storage.ErrCopiesRemain); copies {
+			l.j.options.logger().Warn("an erasure leaves copies", zap.Error(err))
+			err = nil
+		}
 	}
 	for _, e := range of {
-		if err == nil {
-			err = l.change(e.ID, func(e *Erasure) { e.unusedErased = true })
+		if err == nil && !e.unusedErased {
+			err = l.change(e.ID, func(e *Erasure) { e.unusedErased, e.CopiesRemain = true, copies })
 		}
 	}
 	if err != nil {

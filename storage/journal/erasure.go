@@ -46,6 +46,8 @@ type Erasure struct {
 	// Unidentified counts the entries in sealed segments that do not say whose they are, as those of
 	// Weir 0.1.0: they may be earlier versions of the records.
 	Unidentified int64 `json:",omitempty"`
+	// CopiesRemain is true if the backend said storage.ErrCopiesRemain.
+	CopiesRemain bool `json:",omitempty"`
 	// Segment is the newest segment that was raw when the records were chosen, 0 if none was. It is
 	// sealed, and so without these, before the erasure is done.
 	Segment uint64 `json:",omitempty"`

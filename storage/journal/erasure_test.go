@@ -201,6 +201,9 @@ func (b *stuck) EraseRecords(ctx context.Context, org string, ids []uuid.UUID, s
 	return b.backend.EraseRecords(ctx, org, ids, scope)
 }
 
+// EraseUnused cannot overwrite copies.
+func (*stuck) EraseUnused(context.Context) error { return storage.ErrCopiesRemain }
+
 // The erasures of an organisation are done while those of others cannot be. A start, which finds
 // their records again, needs no turn of a scan.
 func TestErasuresGoOnWithoutThoseThatCannot(t *testing.T) {
@@ -229,6 +232,9 @@ func TestErasuresGoOnWithoutThoseThatCannot(t *testing.T) {
 	j = open(t, b, o)
 	for range 2 {
 		eventually(t, "what can be erased is", func() bool { signal(j.maintenance.wake); return done("acme") })
+		if !j.Erasures("acme")[0].CopiesRemain {
+			t.Error("the erasure does not say that copies remain")
+		}
 		if done("beta") || done("gamma") {
 			t.Error("what is not erased is done")
 		}

@@ -132,13 +132,24 @@ func (b *Backend) eraseNames(ctx context.Context) error {
 	return nil
 }
 
+// vacuumReserve is how many bytes stay free on the disk while the database is written anew.
+const vacuumReserve = 1 << 30
+
 // vacuum writes the database anew. Batches wait meanwhile, some seconds for each gigabyte, and the
-// disk has the database three times: its temporary file is not in memory.
+// disk has the database three times: its temporary file is not in memory. The error is
+// storage.ErrCopiesRemain if the database is too large for that, or the disk is.
 func (w *writer) vacuum(ctx context.Context) error {
+	info, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
+	if size := info.Size(); size > w.bounds.vacuumBytes || freeDisk(w.file.Name()) < 2*size+vacuumReserve {
+		return storage.ErrCopiesRemain
+	}
 	if _, err := w.c.exec("PRAGMA temp_store = FILE"); err != nil {
 		return err
 	}
-	_, err := w.c.ExecContext(ctx, "VACUUM", nil)
+	_, err = w.c.ExecContext(ctx, "VACUUM", nil)
 	_, reset := w.c.exec(temporaryInMemory)
 	return errors.Join(err, reset)
 }

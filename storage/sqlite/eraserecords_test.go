@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -157,6 +158,11 @@ func TestCopiesOfErasedTextAreOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		opened(t, b)
+		b.writer.bounds.vacuumBytes = 1
+		if err := b.EraseUnused(t.Context()); !errors.Is(err, storage.ErrCopiesRemain) {
+			t.Errorf("a database that is too large to be written anew says %v", err)
+		}
+		b.writer.bounds.vacuumBytes = 1 << 30
 		copiesAreOverwritten(t, b)
 	})
 }

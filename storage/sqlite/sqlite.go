@@ -70,9 +70,12 @@ type bounds struct {
 	// zeroedPages bounds the pages of which a step of EraseUnused overwrites the free parts, and
 	// so the time for which it keeps batches waiting.
 	zeroedPages int64
+	// vacuumBytes bounds the database of Weir 0.1.0 that is written anew, and so the time for which
+	// that keeps batches waiting.
+	vacuumBytes int64
 }
 
-var standardBounds = bounds{tailRows: 512 << 10, listedNames: 50_000, fewNames: 20, pruneRows: 4000, sortedRequests: storage.MaxPropertySort, nameBlock: 4 << 10, zeroedPages: 4000}
+var standardBounds = bounds{tailRows: 512 << 10, listedNames: 50_000, fewNames: 20, pruneRows: 4000, sortedRequests: storage.MaxPropertySort, nameBlock: 4 << 10, zeroedPages: 4000, vacuumBytes: 4 << 30}
 
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend {
