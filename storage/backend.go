@@ -113,6 +113,13 @@ type Repricer interface {
 	Reprice(ctx context.Context, org string, changes []Repricing) ([]Repricing, error)
 }
 
+// Marker is a Backend that marks its store, so that Open notices what the store has lost since.
+type Marker interface {
+	// Mark marks the store, and sets Host.Database. The host calls it after each Open, once what
+	// Open found survives a power cut: a mark says that nothing is lost that the host does not know.
+	Mark(ctx context.Context, h *Host) error
+}
+
 // Verifier is a Backend that can look for damage in its files.
 type Verifier interface {
 	// Verify reads all of the store while it is open, and answers what is wrong with it, as
@@ -151,7 +158,7 @@ type Host struct {
 	Journal uuid.UUID
 	// Position is the end of the last batch that a backend has taken.
 	Position Position
-	// Database is what Open has set it to before, at the last start, "" if it never has. A backend
+	// Database is what Open or Mark has set it to before, at the last start, "" if neither has. A backend
 	// that keeps no positions sets it to what distinguishes its database from one that was created
 	// anew, and answers the zero Position for another database.
 	Database string

@@ -89,22 +89,24 @@ func (b *Backend) compare(ctx context.Context, conn clickhouse.Conn, h *storage.
 	if err != nil {
 		return storage.Position{}, err
 	}
-	tables, err := unmarked(ctx, conn, h.Journal)
-	if err == nil {
-		err = mark(ctx, conn, h.Journal, tables)
-	}
-	if err != nil {
-		return storage.Position{}, err
-	}
 	known, marked := strings.CutSuffix(h.Database, withMarks)
-	h.Database = strconv.FormatInt(created, 10) + withMarks
+	h.Database = strconv.FormatInt(created, 10)
 	if createdAgain(known, created) {
 		return storage.Position{}, nil // the database was deleted, and this one was created since
 	}
 	position := h.Position
+	if !marked { // by a version that did not, or this node has not come so far
+		return position, nil
+	}
+	tables, err := b.truncated(ctx, conn, h.Journal)
+	if err != nil {
+		return storage.Position{}, err
+	}
+	if len(tables) == 0 {
+		h.Database += withMarks
+	}
 	for _, table := range tables {
 		switch {
-		case !marked: // by a version that did not
 		case table == "records":
 			position = storage.Position{}
 		case h.Damaged != nil:
@@ -114,7 +116,8 @@ func (b *Backend) compare(ctx context.Context, conn clickhouse.Conn, h *storage.
 	return position, nil
 }
 
-// withMarks ends storage.Host.Database once the tables have the marks of the node.
+// withMarks ends storage.Host.Database once the tables have the marks of the node. From when Open
+// finds a mark missing until Mark, it is not there: the loss is noticed once.
 const withMarks = " marked"
 
 // connect makes a connection to the database, with its schema as this version wants it.
@@ -238,4 +241,5 @@ var (
 	_ storage.ResponseFinder = (*Backend)(nil)
 	_ storage.SpanFinder     = (*Backend)(nil)
 	_ storage.Verifier       = (*Backend)(nil)
+	_ storage.Marker         = (*Backend)(nil)
 )

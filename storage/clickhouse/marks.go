@@ -2,12 +2,15 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // Each node has a row in each table, of no organisation, that nothing deletes: erasures and queries
@@ -42,14 +45,26 @@ var whatIsLost = map[string]string{
 // markTime is later than what any retention deletes.
 const markTime = "2100-01-01 00:00:00"
 
-// mark writes the marks of a node that tables lack.
-func mark(ctx context.Context, conn clickhouse.Conn, node uuid.UUID, tables []string) error {
+// Mark implements storage.Marker: it writes the marks that tables lack.
+func (b *Backend) Mark(ctx context.Context, h *storage.Host) error {
+	if strings.HasSuffix(h.Database, withMarks) {
+		return nil
+	}
+	conn, _, err := b.opened()
+	if err != nil {
+		return err
+	}
+	tables, err := unmarked(ctx, conn, h.Journal)
+	if err != nil {
+		return fmt.Errorf("reading the marks of ClickHouse's tables: %w", explain(ctx, err))
+	}
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"async_insert": 0, "insert_deduplicate": 0, "insert_quorum": 0}))
 	for _, table := range tables {
-		if err := conn.Exec(ctx, "INSERT INTO "+table+" ("+markColumns[table]+") VALUES ('', '"+node.String()+"', '"+markTime+"')"); err != nil {
-			return fmt.Errorf("marking the table %s: %w", table, err)
+		if err := conn.Exec(ctx, "INSERT INTO "+table+" ("+markColumns[table]+") VALUES ('', '"+h.Journal.String()+"', '"+markTime+"')"); err != nil {
+			return fmt.Errorf("marking ClickHouse's table %s: %w", table, explain(ctx, err))
 		}
 	}
+	h.Database += withMarks
 	return nil
 }
 
@@ -68,19 +83,46 @@ func unmarked(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) (tables
 	return slices.DeleteFunc(tables, func(table string) bool { return slices.Contains(marked, table) }), nil
 }
 
+// truncated lists the tables that have lost the mark of a node. A replica that has not fetched a mark
+// yet has lost nothing: it is waited for.
+func (b *Backend) truncated(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) (tables []string, err error) {
+	tables, err = unmarked(ctx, conn, node)
+	if err != nil || len(tables) == 0 || b.config.Cluster == "" {
+		return tables, err
+	}
+	ctx, cancel := b.changing(ctx)
+	defer cancel()
+	o := b.options()
+	o.MaxOpenConns, o.MaxIdleConns = 1, 1 // all statements go to one replica
+	one, err := clickhouse.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, one.Close()) }()
+	for _, table := range tables {
+		if err := one.Exec(ctx, syncReplica(table)); err != nil {
+			return nil, fmt.Errorf("this node's row is not in the table %s, and its replica cannot be brought up to date: %w", table, err)
+		}
+	}
+	return unmarked(ctx, one, node)
+}
+
+// syncReplica is the statement that waits until a replica has what others had of a table.
+func syncReplica(table string) string { return "SYSTEM SYNC REPLICA " + table + " LIGHTWEIGHT" }
+
 // lost says what is lost with a table.
 func lost(table string) string {
 	return fmt.Sprintf("has lost its table %s, or an older copy of it was put back: this node's %s may be gone", table, whatIsLost[table])
 }
 
-// Verify implements storage.Verifier: it looks for tables that were truncated. The next Open marks
-// them again.
+// Verify implements storage.Verifier: it looks for tables that were truncated. The next Open
+// takes the loss into account, and they are marked again.
 func (b *Backend) Verify(ctx context.Context) (problems []string, err error) {
 	conn, _, err := b.opened()
 	if err != nil {
 		return nil, err
 	}
-	tables, err := unmarked(ctx, conn, b.node)
+	tables, err := b.truncated(ctx, conn, b.node)
 	for _, table := range tables {
 		problems = append(problems, lost(table))
 	}

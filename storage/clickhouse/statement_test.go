@@ -354,13 +354,16 @@ func TestClusterStatements(t *testing.T) {
 	}
 	statements := append(b.statements(versionTable), b.statements(string(migration))...)
 	statements = append(statements, "ALTER TABLE records"+b.onCluster()+" DROP PARTITION ID '20260101'", "CREATE DATABASE weir"+b.onCluster())
+	for table := range markColumns {
+		statements = append(statements, syncReplica(table))
+	}
 	for _, s := range statements {
 		var formatted string
 		row := conn.QueryRow(t.Context(), "SELECT formatQuery({s:String})", clickhouse.Named("s", s))
 		if err := row.Scan(&formatted); err != nil {
 			t.Errorf("%v: %s", err, s)
 		}
-		if !strings.Contains(formatted, "ON CLUSTER") {
+		if !strings.Contains(formatted, "ON CLUSTER") && !strings.Contains(formatted, "SYNC REPLICA") {
 			t.Errorf("not for the cluster: %s", s)
 		}
 	}

@@ -331,10 +331,14 @@ func (a *archive) remove(number uint64) {
 	}
 }
 
-// damagedBody counts the body of an entry of a raw segment as lost, once.
-func (a *archive) damagedBody(ref storage.ContentRef) {
+// damagedBody counts the body of an entry of a raw segment as lost, once. A reader may still read a
+// segment that is deleted: its bodies were counted before.
+func (a *archive) damagedBody(l *log, ref storage.ContentRef) {
+	l.mu.Lock()
+	_, raw := l.find(ref.Segment)
 	a.mu.Lock()
-	if slices.Contains(a.raw[ref.Segment], ref.Ordinal) {
+	l.mu.Unlock()
+	if !raw || slices.Contains(a.raw[ref.Segment], ref.Ordinal) {
 		a.mu.Unlock()
 		return
 	}

@@ -283,8 +283,9 @@ func (c *checkpoints) savePruned(before storage.Timestamp, sync bool) error {
 	return c.write(&s, sync)
 }
 
-// saveReach writes how far the files reach, with the rest of the last checkpoint.
-func (j *Journal) saveReach(sync bool) {
+// saveReach writes how far the files reach, with the rest of the last checkpoint. After a failure,
+// the next checkpoint says it.
+func (j *Journal) saveReach(sync bool) error {
 	j.checkpoints.mu.Lock()
 	defer j.checkpoints.mu.Unlock()
 	s := j.checkpoints.last
@@ -292,4 +293,5 @@ func (j *Journal) saveReach(sync bool) {
 	s.Reach = j.reach()
 	j.mu.Unlock()
 	j.checkpoints.err = j.checkpoints.write(&s, sync)
+	return j.checkpoints.err
 }

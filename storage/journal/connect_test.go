@@ -217,3 +217,62 @@ func TestWhatTheBackendRejectsIsCountedOnceWhereverAKillIs(t *testing.T) {
 		})
 	}
 }
+
+// marked is a backend that has lost its records if it has no mark.
+type marked struct {
+	backend
+	dir    string
+	marked bool
+	err    error // of Mark
+	seen   checkpoint
+}
+
+func (b *marked) Open(_ context.Context, h *storage.Host) (storage.Position, error) {
+	if h.Database == "marked" && !b.marked {
+		h.Database = ""
+		return storage.Position{}, nil
+	}
+	return h.Position, nil
+}
+
+func (b *marked) Mark(_ context.Context, h *storage.Host) (err error) {
+	if _, b.seen, err = readCheckpoints(b.dir); err == nil {
+		err = b.err
+	}
+	if err == nil {
+		b.marked, h.Database = true, "marked"
+	}
+	return err
+}
+
+// What a backend has lost is in the checkpoint before the backend may forget it, and counts once.
+func TestALossIsSavedBeforeTheBackendMarksItsStore(t *testing.T) {
+	dir := t.TempDir()
+	b, o := &marked{dir: dir}, Options{Dir: dir}
+	j := open(t, b, o)
+	appendSample(t, j, 0)
+	flush(t, j)
+	abandon(j)
+	if b.seen.Database != "" || j.checkpoints.last.Database != "marked" {
+		t.Errorf("the database is %q before it has a mark, and %q with it", b.seen.Database, j.checkpoints.last.Database)
+	}
+	b.marked, b.err = false, errors.New("no rights")
+	j, err := Open(t.Context(), b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Connected(t.Context()); err == nil {
+		t.Error("a backend that cannot mark its store is open")
+	}
+	abandon(j)
+	if b.seen.Database != "" || b.seen.Position != (storage.Position{}) {
+		t.Errorf("before the mark, the checkpoint has %q, %v", b.seen.Database, b.seen.Position)
+	}
+	b.err = nil
+	j = open(t, b, o)
+	flush(t, j)
+	wantIntegrity(t, j, 1, 1, 0, 0, nil)
+	if !b.marked || j.checkpoints.last.Database != "marked" {
+		t.Error("the store has no mark")
+	}
+}

@@ -110,7 +110,7 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 		return nil, nil
 	case errors.Is(err, errDamaged): // of a raw segment, which counts it when it is sealed
 		if r.j.Shared() { // unless sealing leaves all content out
-			r.j.archive.damagedBody(ref)
+			r.j.archive.damagedBody(&r.j.log, ref)
 		}
 		return nil, nil
 	case err != nil:

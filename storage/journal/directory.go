@@ -104,7 +104,7 @@ func (j *Journal) makeAnew() error {
 	if err := j.keepIn(j.dir); err != nil {
 		return err
 	}
-	j.witness.tell(j.archive.check()...)
+	j.witness.checkSealed()
 	return os.RemoveAll(spareDir(j.dir))
 }
 

@@ -28,6 +28,10 @@ const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 
+	// maxGiven bounds the sealed segments of which the checkpoint says that the backend has them
+	// again: it has room for so many. With more, the drain waits until their list can be written.
+	maxGiven = 1000
+
 	never = math.MaxInt
 )
 
@@ -185,6 +189,13 @@ func (dv *delivery) deliver(ctx context.Context, d *batch) bool {
 		return false
 	}
 	dv.delivered(d, time.Since(start))
+	for len(dv.given) >= maxGiven && !dv.listGiven() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(lastRetry):
+		}
+	}
 	return true
 }
 
@@ -333,9 +344,9 @@ func (dv *delivery) limits() storage.Limits {
 // connect opens the backend, however often it takes. It is false when ctx ended,
 // or the journal was closed meanwhile.
 func (dv *delivery) connect(ctx context.Context) bool {
-	host := &storage.Host{Journal: dv.j.identity, Position: dv.position, Database: dv.database, Contents: dv.j, Damaged: dv.j.witness.tellDatabase}
-	first := true
+	was, first := dv.position, true
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		host := &storage.Host{Journal: dv.j.identity, Position: was, Database: dv.database, Contents: dv.j, Damaged: dv.j.witness.tellDatabase}
 		position, err := dv.j.backend.Open(ctx, host)
 		if err == nil {
 			err = dv.relocate(position)
@@ -344,7 +355,9 @@ func (dv *delivery) connect(ctx context.Context) bool {
 			dv.j.mu.Lock()
 			dv.database = host.Database
 			dv.j.mu.Unlock()
-			dv.countDatabaseLoss(host.Position, position)
+			dv.countDatabaseLoss(was, position)
+			was = position
+			err = dv.mark(ctx, host)
 		}
 		if err != nil && ctx.Err() == nil {
 			dv.noteFailure(err)
@@ -378,4 +391,25 @@ func (dv *delivery) connect(ctx context.Context) bool {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// mark has the backend mark its store, once the checkpoint says what the store had lost before.
+func (dv *delivery) mark(ctx context.Context, host *storage.Host) error {
+	marker, ok := dv.j.backend.(storage.Marker)
+	if !ok {
+		return nil
+	}
+	dv.j.saveCheckpoint(dv.batchEnd)
+	err := dv.j.saveReach(true)
+	if err == nil {
+		err = marker.Mark(ctx, host)
+	}
+	if err != nil {
+		return errors.Join(err, dv.j.backend.Close())
+	}
+	dv.j.mu.Lock()
+	dv.database = host.Database
+	dv.j.mu.Unlock()
+	dv.j.saveCheckpoint(dv.batchEnd)
+	return nil
 }

@@ -84,7 +84,7 @@ func (m *maintenance) pass(ctx context.Context) {
 	if err == nil && run != nil {
 		err = run.expire(ctx, content)
 	}
-	m.j.witness.tell(m.j.archive.check()...)
+	m.j.witness.checkSealed()
 	z := sealer{noContent: m.j.Shared(), erased: m.j.erasures.records.Load()}
 	if z.noContent {
 		m.dropContent(ctx)

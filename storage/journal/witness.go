@@ -83,6 +83,7 @@ type Witness struct {
 	// mu comes after all other locks. It guards all fields.
 	mu       sync.Mutex
 	others   map[string]Reach
+	open     map[string]bool // the files that this process has found or written, by name
 	attached map[string]func() (Reach, bool)
 	damage   []FileDamage
 	told     []FileDamage // by Damaged, without times
@@ -200,6 +201,14 @@ func (w *Witness) tell(damage ...FileDamage) {
 	}
 }
 
+// checkSealed tells of sealed segments that are not as they were.
+func (w *Witness) checkSealed() {
+	if damage := w.j.archive.check(); len(damage) > 0 {
+		w.tell(damage...)
+		w.j.saveReach(false)
+	}
+}
+
 // ErrForgotten means that a file of the store is gone or older than it was.
 var ErrForgotten = errors.New("a file of the store is gone or older than it was")
 
@@ -207,6 +216,9 @@ var ErrForgotten = errors.New("a file of the store is gone or older than it was"
 // says of it. is is how far the file reaches, zero if there is no file. The error is ErrForgotten.
 func (w *Witness) Compare(name string, is Reach) error {
 	err := CompareReach(w.j.dir, name, is, w.Reached(name))
+	if err == nil && is != (Reach{}) {
+		w.opened(name)
+	}
 	if err != nil {
 		found := "is older or shorter than it was: what depends on it is refused"
 		if is == (Reach{}) {
@@ -238,7 +250,7 @@ func (w *Witness) Damaged(name, found string) {
 func (w *Witness) checkOthers() {
 	w.mu.Lock()
 	var paths []string
-	for name := range w.others {
+	for name := range w.open {
 		if !slices.ContainsFunc(w.told, func(d FileDamage) bool { return d.File == name }) { // else its loss is known
 			paths = append(paths, filepath.Join(w.j.dir, name))
 		}
@@ -288,9 +300,20 @@ func (w *Witness) Reached(name string) Reach {
 
 // Note says how far a file reaches that another package keeps in the directory.
 func (w *Witness) Note(name string, is Reach) {
+	w.opened(name)
 	if w.set(name, is) {
 		w.j.saveReach(w.j.options.Load().Sync)
 	}
+}
+
+// opened notes that the process uses a file: its loss is noticed at once.
+func (w *Witness) opened(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open == nil {
+		w.open = make(map[string]bool)
+	}
+	w.open[name] = true
 }
 
 // set reports whether the witness did not know how far a file reaches.
@@ -324,6 +347,7 @@ func (w *Witness) Attach(name string, sync func() (Reach, bool)) (detach func())
 		defer w.mu.Unlock()
 		w.attached = maps.Clone(w.attached)
 		delete(w.attached, name)
+		delete(w.open, name)
 	}
 }
 

@@ -160,3 +160,16 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A file that this process does not use may be gone.
+func TestAFileThatNobodyUsesMayBeDeleted(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	j := open(t, &backend{}, o)
+	j.witness.Note("credits", Reach{1, 1})
+	abandon(j)
+	j = open(t, &backend{}, o)
+	j.maintenance.pass(t.Context())
+	if found := j.Integrity().Damage; len(found) > 0 || j.witness.Reached("credits") == (Reach{}) {
+		t.Errorf("of a file that no process has opened this is said: %v", found)
+	}
+}
