@@ -227,7 +227,10 @@ type marked struct {
 	seen   checkpoint
 }
 
-func (b *marked) Open(_ context.Context, h *storage.Host) (storage.Position, error) {
+func (b *marked) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
+	if _, err := b.backend.Open(ctx, h); err != nil {
+		return storage.Position{}, err
+	}
 	if h.Database == "marked" && !b.marked {
 		h.Database = ""
 		return storage.Position{}, nil
