@@ -3,7 +3,6 @@ package llmadmin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,7 +20,7 @@ import (
 type AdminKeyRequest struct {
 	// Org is the organisation that the key administers. Default: `default`.
 	Org string `json:"org"`
-	// First creates the key only if no key administers the organisation.
+	// First creates the key only if no key administers the organisation; if one does, the answer is empty.
 	First bool `json:"first"`
 }
 
@@ -59,8 +58,12 @@ func createAdminKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	org := &control.Organisation{Log: log, Name: name, By: control.Actor{Key: "admin endpoint", Address: r.RemoteAddr}}
 	if request.First {
-		if err := refuseSecond(r.Context(), app, org); err != nil {
-			return err
+		administered, err := isAdministered(r.Context(), app, org)
+		if err != nil {
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+		}
+		if administered {
+			return apierror.WriteJSON(w, http.StatusOK, AdminKey{})
 		}
 	}
 	k, secret, err := org.CreateKey(r.Context(), control.Settings{Name: "administrator", Scopes: allScopes})
@@ -70,14 +73,11 @@ func createAdminKey(w http.ResponseWriter, r *http.Request) error {
 	return apierror.WriteJSON(w, http.StatusOK, AdminKey{ID: k.ID, Name: k.Name, Secret: secret})
 }
 
-// refuseSecond is an error if a key administers the organisation.
-func refuseSecond(ctx context.Context, app *llmapp.App, org *control.Organisation) error {
+// isAdministered reports whether a key administers the organisation.
+func isAdministered(ctx context.Context, app *llmapp.App, org *control.Organisation) (bool, error) {
+	if slices.ContainsFunc(app.Organisation(org.Name).Keys, func(k *access.Key) bool { return k.Allows(access.ScopeAdmin) }) {
+		return true, nil
+	}
 	created, err := control.All[control.Key](ctx, org, control.Page{List: control.OfScope(access.ScopeAdmin), Limit: 1})
-	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
-	}
-	if len(created) > 0 || slices.ContainsFunc(app.Organisation(org.Name).Keys, func(k *access.Key) bool { return k.Allows(access.ScopeAdmin) }) {
-		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: errors.New("a key administers the organisation already: leave out `first` to create another")}
-	}
-	return nil
+	return len(created) > 0, err
 }

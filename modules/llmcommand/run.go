@@ -254,7 +254,7 @@ func siteURL(address string) string {
 func firstAdminKey(admin string) string {
 	response, err := caddycmd.AdminAPIRequest(admin, http.MethodPost, "/llm/keys/admin", nil, strings.NewReader(`{"first": true}`))
 	if err != nil {
-		return "" // there is one, or `weir doctor` says what is wrong
+		return "" // `weir doctor` says what is wrong
 	}
 	defer response.Body.Close()
 	var k llmadmin.AdminKey

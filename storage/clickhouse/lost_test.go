@@ -71,7 +71,8 @@ func TestALostDatabaseIsCounted(t *testing.T) {
 		if err := j.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		again := open(dir) // seals what is over
+		again := open(dir)
+		again.Reconfigure(journal.Options{Dir: dir, SegmentBytes: 8 << 10}) // wakes what seals
 		for again.Status().RawSegments > 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -135,7 +136,8 @@ func TestATruncatedTableIsNoticed(t *testing.T) {
 	if err := j.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	j, _ = open() // seals what is over
+	j, _ = open()
+	j.Reconfigure(journal.Options{Dir: dir, SegmentBytes: 8 << 10}) // wakes what seals
 	for j.Status().RawSegments > 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
