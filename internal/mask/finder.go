@@ -156,7 +156,8 @@ func (f *finder) bareNumber(raw []byte, from int) int {
 	if to == whole || raw[whole] == '0' && to > whole+1 {
 		return 0
 	}
-	if to-whole >= minNumber {
+	integer := to
+	if integer-whole >= minNumber {
 		f.numberAt(raw, whole, nil)
 	}
 	if after(raw, to) == '.' {
@@ -177,7 +178,9 @@ func (f *finder) bareNumber(raw []byte, from int) int {
 	if c := after(raw, to); isAlnum(c) || c == '.' || classes[c]&separatorClass != 0 && isDigit(after(raw, to+separator(raw[to:]))) {
 		return 0
 	}
-	f.ownNumber(raw, from, to)
+	if after(raw, integer) != '.' { // fractions are measures, of which vectors have thousands
+		f.ownNumber(raw, from, to)
+	}
 	return to - from
 }
 

@@ -184,13 +184,22 @@ func TestConversationsStayAtTheirAccount(t *testing.T) {
 			if spent := total.Get("recorded_cost").Raw; spent == "" || spent == "0" || total.Get("low_cost").Raw != spent || total.Get("high_cost").Raw != spent || total.Get("unknown_calls").Int() != 0 {
 				t.Errorf("under the policy that ran, the calls would have cost %s", tried)
 			}
-			listed := strings.Count(records, `"request_id":"`)
-			if n := strings.Count(records, `"arm":"a`); n < listed {
-				t.Errorf("%d of %d records have the arm", n, listed)
+			saved := 0
+			for _, r := range gjson.Get(records, "data").Array() {
+				if r.Get("arm").Str == "" {
+					t.Errorf("a record has no arm: %s", r)
+				}
+				// A turn at the second account that was tried found nothing of the conversation.
+				moved := r.Get("response_status").Int() != 200 || r.Get("cache_miss_reason").Str == "other_key"
+				if r.Get("turn").Int() > 1 && !moved && r.Get("routing_savings").Float() <= 0 {
+					t.Errorf("a turn does not say what was saved: %s", r)
+				}
+				if r.Get("routing_savings").Float() > 0 {
+					saved++
+				}
 			}
-			continued, saved := strings.Count(records, `"turn":`)-strings.Count(records, `"turn":1,`), strings.Count(records, `"routing_savings":0.`)
-			if continued == 0 || saved < continued {
-				t.Errorf("of %d turns, %d say what was saved", continued, saved)
+			if saved < agents*turns*3/4 {
+				t.Errorf("%d calls say what was saved", saved)
 			}
 		})
 	}

@@ -123,10 +123,7 @@ func places(object []byte) []string {
 		})
 	}
 	walk("", gjson.ParseBytes(object), 4)
-	for _, field := range []string{"tools", "text", "metadata", "filter", "stop", "response_format"} {
-		all = append(all, field)
-	}
-	return all
+	return append(all, "tools", "text", "metadata", "filter", "stop", "response_format")
 }
 
 // attackedConfig is siteConfig with masking, with providers for which calls are translated, and with

@@ -191,7 +191,7 @@ func (m *maintenance) drop(s *segment) error {
 		m.j.mu.Lock()
 		s.leaving = leaving
 		m.j.mu.Unlock()
-		m.j.saveReach(leaving)
+		_ = m.j.saveReach(leaving)
 	}
 	leave(true)
 	err := m.j.log.drop(s)

@@ -37,7 +37,7 @@ func (j *Journal) syncFiles() error {
 	changed, _ := j.witness.syncOthers()
 	written, err := j.log.syncEntries()
 	if changed || written {
-		j.saveReach(false)
+		_ = j.saveReach(false)
 		err = errors.Join(err, j.checkpoints.sync())
 	}
 	return err

@@ -205,7 +205,7 @@ func (w *Witness) tell(damage ...FileDamage) {
 func (w *Witness) checkSealed() {
 	if damage := w.j.archive.check(); len(damage) > 0 {
 		w.tell(damage...)
-		w.j.saveReach(false)
+		_ = w.j.saveReach(false)
 	}
 }
 
@@ -241,7 +241,7 @@ func (w *Witness) Damaged(name, found string) {
 	w.mu.Unlock()
 	if !again {
 		w.tell(d)
-		w.j.saveReach(false)
+		_ = w.j.saveReach(false)
 	}
 }
 
@@ -302,7 +302,7 @@ func (w *Witness) Reached(name string) Reach {
 func (w *Witness) Note(name string, is Reach) {
 	w.opened(name)
 	if w.set(name, is) {
-		w.j.saveReach(w.j.options.Load().Sync)
+		_ = w.j.saveReach(w.j.options.Load().Sync)
 	}
 }
 

@@ -160,7 +160,7 @@ func (d *Demand) read(dialect plugins.Dialect, request *plugins.Object) {
 // unless its name says that the provider fetches something.
 func (d *Demand) readOption(name string, v gjson.Result) {
 	switch {
-	case slices.Contains(plainFields, name) || !v.IsObject() && !v.IsArray() || v.Raw == "[]" || v.Raw == "{}":
+	case slices.Contains(plainFields, name) || slices.Contains(cacheMarks, name) || !v.IsObject() && !v.IsArray() || v.Raw == "[]" || v.Raw == "{}":
 	case d.gemini || fetches(name) || namesFetched(v, 0):
 		d.Unbounded = true
 	case len(d.unknown) < maxUnknown:
