@@ -36,9 +36,9 @@ export function People() {
   const columns = useMemo(() => [
     { title: "Person", key: "name", by: (p) => p.name.toLowerCase(), cell: ({ name, member: m }) => (m ? html`<${To} change=${{ v: "audit", find: m.id }} title=${m.name}>${name}<//>` : html`<span dir="auto" title=${name}>${name || "(nobody)"}</span>`) },
     { title: "Role", key: "role", by: (p) => roles.indexOf(p.member?.role), cell: ({ member: m }) => (m ? html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(path(m), { role: e.target.value }))}>${choice(roles)}</select>` : html`<span class="quiet">not a member</span>`) },
-    { title: "Projects", mid: true, cell: (p) => p.member?.projects.data.map(({ name }) => name).join(", ") },
+    { title: "Projects", semi: true, cell: (p) => p.member?.projects.data.map(({ name }) => name).join(", ") },
     { title: "Keys", key: "keys", by: (p) => p.ids.length, number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>${count(p.ids.length)}<//>` },
-    { title: "Keys may", key: "may", by: (p) => p.may, mid: true, cell: (p) => p.may },
+    { title: "Keys may", key: "may", by: (p) => p.may, semi: true, cell: (p) => p.may },
     { title: "Last seen", key: "used", by: (p) => p.used, number: true, mid: true, cell: (p) => (p.used ? moment(p.used) : "never") },
     { title: "Cost", key: "cost", by: (p) => p.cost ?? -1, dollars: (p) => p.cost, around: (text, p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${text}<//>` },
     { title: "Change", cell: ({ member: m }) => m && html`<${Delete} onSure=${() => change(remove(path(m)))} />` },
