@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
@@ -139,7 +140,7 @@ func lookAtStores(ctx context.Context) (all []Finding) {
 
 // room looks at the disk of a store.
 func room(store *stores.Store) []Finding {
-	free, size, err := store.FreeDisk()
+	free, size, err := disk.Space(store.Dir())
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}

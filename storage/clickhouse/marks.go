@@ -17,29 +17,17 @@ import (
 // name an organisation, and its time comes after all retention. A table without it was truncated, or
 // is an older copy. The node's checkpoint says that the rows were written (storage.Host.Database).
 
-// markColumns are the columns of a mark, by table: the organisation, what names the node, and the time
-// and the rest of the key.
-var markColumns = map[string]string{
-	"records":              "org, request_id, created_at",
-	"content":              "org, request_id, created_at",
-	"span_keys":            "org, request_id, created_at",
-	"scores":               "org, request_id, learned_at",
-	"late_properties":      "org, request_id, learned_at",
-	"session_tags":         "org, session, learned_at",
-	"views":                "org, name, updated_at",
-	"conversation_changes": "org, conversation, changed_at",
-}
-
-// whatIsLost is what a truncated table had.
-var whatIsLost = map[string]string{
-	"records":              "records",
-	"content":              "bodies of records",
-	"span_keys":            "keys by which repeated spans are recognised",
-	"scores":               "scores and feedback",
-	"late_properties":      "properties that were set later",
-	"session_tags":         "tags of sessions",
-	"views":                "saved views",
-	"conversation_changes": "conversations",
+// markedTables are the tables with marks, by name. Beside the organisation, a mark has the node in the column
+// name, and markTime in the column time. content is what a truncated table had.
+var markedTables = map[string]struct{ name, time, content string }{
+	"records":              {"request_id", "created_at", "records"},
+	"content":              {"request_id", "created_at", "bodies of records"},
+	"span_keys":            {"request_id", "created_at", "keys by which repeated spans are recognised"},
+	"scores":               {"request_id", "learned_at", "scores and feedback"},
+	"late_properties":      {"request_id", "learned_at", "properties that were set later"},
+	"session_tags":         {"session", "learned_at", "tags of sessions"},
+	"views":                {"name", "updated_at", "saved views"},
+	"conversation_changes": {"conversation", "changed_at", "conversations"},
 }
 
 // markTime is later than what any retention deletes.
@@ -60,7 +48,7 @@ func (b *Backend) Mark(ctx context.Context, h *storage.Host) error {
 	}
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"async_insert": 0, "insert_deduplicate": 0, "insert_quorum": 0}))
 	for _, table := range tables {
-		if err := conn.Exec(ctx, "INSERT INTO "+table+" ("+markColumns[table]+") VALUES ('', '"+h.Journal.String()+"', '"+markTime+"')"); err != nil {
+		if err := conn.Exec(ctx, "INSERT INTO "+table+" (org, "+markedTables[table].name+", "+markedTables[table].time+") VALUES ('', '"+h.Journal.String()+"', '"+markTime+"')"); err != nil {
 			return fmt.Errorf("marking ClickHouse's table %s: %w", table, explain(ctx, err))
 		}
 	}
@@ -70,17 +58,16 @@ func (b *Backend) Mark(ctx context.Context, h *storage.Host) error {
 
 // unmarked lists the tables without the mark of a node, in their order by name.
 func unmarked(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) (tables []string, err error) {
-	var parts, marked []string
-	for table, columns := range markColumns {
+	var parts, found []string
+	for table, mark := range markedTables {
 		tables = append(tables, table)
-		names := strings.Split(columns, ", ")
-		parts = append(parts, "SELECT '"+table+"' AS marked FROM "+table+" WHERE org = '' AND "+names[1]+" = '"+node.String()+"' AND "+names[2]+" = toDateTime64('"+markTime+"', 3, 'UTC')")
+		parts = append(parts, "SELECT '"+table+"' AS marked FROM "+table+" WHERE org = '' AND "+mark.name+" = '"+node.String()+"' AND "+mark.time+" = toDateTime64('"+markTime+"', 3, 'UTC')")
 	}
-	if err := eachRow(ctx, conn, "SELECT DISTINCT marked FROM ("+strings.Join(parts, " UNION ALL ")+")", nil, textTo(&marked)); err != nil {
+	if err := eachRow(ctx, conn, "SELECT DISTINCT marked FROM ("+strings.Join(parts, " UNION ALL ")+")", nil, textTo(&found)); err != nil {
 		return nil, err
 	}
 	slices.Sort(tables)
-	return slices.DeleteFunc(tables, func(table string) bool { return slices.Contains(marked, table) }), nil
+	return slices.DeleteFunc(tables, func(table string) bool { return slices.Contains(found, table) }), nil
 }
 
 // truncated lists the tables that have lost the mark of a node. A replica that has not fetched a mark
@@ -112,7 +99,7 @@ func syncReplica(table string) string { return "SYSTEM SYNC REPLICA " + table + 
 
 // lost says what is lost with a table.
 func lost(table string) string {
-	return fmt.Sprintf("has lost its table %s, or an older copy of it was put back: this node's %s may be gone", table, whatIsLost[table])
+	return fmt.Sprintf("has lost its table %s, or an older copy of it was put back: this node's %s may be gone", table, markedTables[table].content)
 }
 
 // Verify implements storage.Verifier: it looks for tables that were truncated. The next Open

@@ -354,7 +354,7 @@ func TestClusterStatements(t *testing.T) {
 	}
 	statements := append(b.statements(versionTable), b.statements(string(migration))...)
 	statements = append(statements, "ALTER TABLE records"+b.onCluster()+" DROP PARTITION ID '20260101'", "CREATE DATABASE weir"+b.onCluster())
-	for table := range markColumns {
+	for table := range markedTables {
 		statements = append(statements, syncReplica(table))
 	}
 	for _, s := range statements {

@@ -413,12 +413,15 @@ func TestSessionOfSeveralNames(t *testing.T) {
 	})
 }
 
+// twiceRule fires when an hour costs more than twice the same hour of last week.
+func twiceRule() *Rule {
+	return &Rule{Name: "twice", Total: "cost", Operator: ">", Threshold: 2, Over: caddy.Duration(time.Hour), Than: "last_week", To: []string{"ops"}}
+}
+
 func TestThanLastWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, db, ops := openLog(t), new(records), new(receiver)
-		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, &Rule{
-			Name: "twice", Total: "cost", Operator: ">", Threshold: 2, Over: caddy.Duration(time.Hour), Than: "last_week", To: []string{"ops"},
-		})
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, twiceRule())
 		db.add("ada", 1)
 		time.Sleep(7*24*time.Hour - 10*time.Minute)
 		db.add("ada", 5) // nothing a week ago: unknown
@@ -438,9 +441,7 @@ func TestThanLastWeek(t *testing.T) {
 func TestRecordsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, db, ops := openLog(t), new(records), new(receiver)
-		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, &Rule{
-			Name: "twice", Total: "cost", Operator: ">", Threshold: 2, Over: caddy.Duration(time.Hour), Than: "last_week", To: []string{"ops"},
-		})
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, twiceRule())
 		db.add("ada", 5)
 		time.Sleep(7*24*time.Hour - time.Minute)
 		db.add("ada", 5)
