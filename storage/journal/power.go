@@ -89,6 +89,9 @@ func (w *Witness) syncOthers() (changed, synced bool) {
 	attached := w.attached // a change replaces it
 	w.mu.Unlock()
 	for name, sync := range attached {
+		if sync == nil {
+			continue
+		}
 		is, ok := sync()
 		if ok {
 			changed = w.set(name, is) || changed

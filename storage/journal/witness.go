@@ -83,8 +83,7 @@ type Witness struct {
 	// mu comes after all other locks. It guards all fields.
 	mu       sync.Mutex
 	others   map[string]Reach
-	open     map[string]bool // the files that this process has found or written, by name
-	attached map[string]func() (Reach, bool)
+	attached map[string]func() (Reach, bool) // the files that this process uses, by name
 	damage   []FileDamage
 	told     []FileDamage // by Damaged, without times
 }
@@ -216,9 +215,6 @@ var ErrForgotten = errors.New("a file of the store is gone or older than it was"
 // says of it. is is how far the file reaches, zero if there is no file. The error is ErrForgotten.
 func (w *Witness) Compare(name string, is Reach) error {
 	err := CompareReach(w.j.dir, name, is, w.Reached(name))
-	if err == nil && is != (Reach{}) {
-		w.opened(name)
-	}
 	if err != nil {
 		found := "is older or shorter than it was: what depends on it is refused"
 		if is == (Reach{}) {
@@ -250,7 +246,7 @@ func (w *Witness) Damaged(name, found string) {
 func (w *Witness) checkOthers() {
 	w.mu.Lock()
 	var paths []string
-	for name := range w.open {
+	for name := range w.attached {
 		if !slices.ContainsFunc(w.told, func(d FileDamage) bool { return d.File == name }) { // else its loss is known
 			paths = append(paths, filepath.Join(w.j.dir, name))
 		}
@@ -300,20 +296,9 @@ func (w *Witness) Reached(name string) Reach {
 
 // Note says how far a file reaches that another package keeps in the directory.
 func (w *Witness) Note(name string, is Reach) {
-	w.opened(name)
 	if w.set(name, is) {
 		_ = w.j.saveReach(w.j.options.Load().Sync)
 	}
-}
-
-// opened notes that the process uses a file: its loss is noticed at once.
-func (w *Witness) opened(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.open == nil {
-		w.open = make(map[string]bool)
-	}
-	w.open[name] = true
 }
 
 // set reports whether the witness did not know how far a file reaches.
@@ -330,10 +315,11 @@ func (w *Witness) set(name string, is Reach) (changed bool) {
 	return true
 }
 
-// Attach has a file of another package synced with the journal: at least once a second, and with
-// Options.Sync before the entries that are appended after it was written. sync returns how far
-// the file reaches on the disk; it is false if the file cannot be synced, which sync logs. detach
-// ends that.
+// Attach says that this process uses a file that another package keeps in the directory, until detach:
+// if somebody deletes the file, that is told within a minute. The file is also synced with the journal:
+// at least once a second, and with Options.Sync before the entries that are appended after it was
+// written. sync returns how far the file reaches on the disk; it is false if the file cannot be synced,
+// which sync logs. sync is nil for a file that needs none.
 func (w *Witness) Attach(name string, sync func() (Reach, bool)) (detach func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -347,7 +333,6 @@ func (w *Witness) Attach(name string, sync func() (Reach, bool)) (detach func())
 		defer w.mu.Unlock()
 		w.attached = maps.Clone(w.attached)
 		delete(w.attached, name)
-		delete(w.open, name)
 	}
 }
 

@@ -130,14 +130,16 @@ func TestNoFileIsLostInSilence(t *testing.T) {
 	}
 }
 
-// A file that somebody deletes while it is open is told of, once.
+// A file that somebody deletes while this process uses it is told of, once, and not after that.
 func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "weir.db")
 	dir := database + directorySuffix
 	j := open(t, &backend{}, Options{Dir: dir})
-	credits := filepath.Join(dir, "credits")
-	j.witness.Note("credits", Reach{1, 1})
-	for _, path := range []string{database, credits} {
+	credits, past := filepath.Join(dir, "credits"), filepath.Join(dir, "past")
+	j.witness.Attach("credits", nil)
+	detach := j.witness.Attach("past", func() (Reach, bool) { return Reach{1, 1}, true })
+	j.witness.Note("past", Reach{1, 1})
+	for _, path := range []string{database, credits, past} {
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +150,8 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 	if found := j.Integrity().Damage; len(found) > 0 {
 		t.Fatal(found)
 	}
-	if err := errors.Join(os.Remove(database), os.Remove(credits)); err != nil {
+	detach()
+	if err := errors.Join(os.Remove(database), os.Remove(credits), os.Remove(past)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

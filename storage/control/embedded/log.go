@@ -52,6 +52,7 @@ type Log struct {
 	db      *sql.DB
 	logger  *zap.Logger
 	journal *journal.Journal // nil if nothing knows how far the file must reach
+	detach  func()           // says that the process does not use the file any more, nil without a journal
 	version atomic.Uint64
 	control.Uses
 
@@ -97,6 +98,9 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
+	if j != nil {
+		l.detach = j.Witness().Attach(FileName, nil) // each commit is on the disk
+	}
 	l.note()
 	var ctx context.Context
 	ctx, l.stop = context.WithCancel(context.Background())
@@ -108,6 +112,9 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 func (l *Log) Close(context.Context) error {
 	l.stop()
 	<-l.done
+	if l.detach != nil {
+		l.detach()
+	}
 	return l.db.Close()
 }
 

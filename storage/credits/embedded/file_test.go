@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit/creditstest"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/sqlite"
 )
 
 // drawn is a test whose numbers are drawn by rapid.
@@ -261,4 +264,28 @@ func FuzzOpen(f *testing.F) {
 		before.Granted++
 		wantBalance(t, begin(t, dir, 1<<20), before)
 	})
+}
+
+// The file of a ledger that is closed may be deleted while the journal is open.
+func TestAClosedLedgerIsNotMissed(t *testing.T) {
+	dir := t.TempDir()
+	o := journal.Options{Dir: dir, Logger: zap.NewNop()}
+	j, err := journal.Open(t.Context(), sqlite.New(filepath.Join(dir, "weir.db")), o)
+	must(t, err)
+	t.Cleanup(func() { _ = j.Close(context.Background()) })
+	l, err := Open(dir, j, zap.NewNop())
+	must(t, err)
+	must(t, l.Close(t.Context()), os.Remove(filepath.Join(dir, FileName)))
+	for _, missed := range []string{"first", "second"} { // the journal looks for all files in any order
+		j.Witness().Attach(missed, nil)
+		j.Reconfigure(o) // wakes what looks for files
+		for !slices.ContainsFunc(j.Integrity().Damage, func(d journal.FileDamage) bool { return d.File == missed }) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for _, d := range j.Integrity().Damage {
+		if d.File == FileName {
+			t.Errorf("of a ledger that is closed, the journal says: %s", d.Found)
+		}
+	}
 }

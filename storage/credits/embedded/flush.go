@@ -110,8 +110,8 @@ func (l *Ledger) Close(context.Context) error {
 	}
 	err = errors.Join(err, l.file.close())
 	if l.detach != nil {
-		l.detach()
 		l.file.journal.Witness().Note(FileName, l.file.reach())
+		l.detach()
 	}
 	return err
 }
