@@ -33,14 +33,11 @@ type sharing struct {
 	// The mutex of the store guards the rest.
 	key          string           // of what is open, "" for this process
 	credits      credits.Ledger   // nil until they are asked for, or opened with nodes
-	ledger       *embedded.Ledger // open, and not settled yet; nil once it is credits
+	ledger       *embedded.Ledger // of the file beside the journal, open until the store closes; nil until it is needed
 	err          error            // why they do not open. The next configuration tries again
 	stopSettling func()           // ends the settler of the credits, nil if there is none
-	retired      []closer
+	retired      []shared.State   // of earlier configurations
 }
-
-// closer is a ledger, or all that nodes share.
-type closer interface{ Close(context.Context) error }
 
 // share opens what the configuration in force shares with other nodes. It needs the
 // mutex, and an open journal, which makes the directory.
@@ -71,7 +68,8 @@ func (s *Store) share() {
 	s.shared.stopSettling = s.settler(s.shared.credits).run()
 }
 
-// retire puts away what is open.
+// retire puts away what is in force. The ledger of the file stays open: a later configuration may
+// use the file again, while calls in flight still write to it.
 func (s *sharing) retire() {
 	if s.stopSettling != nil {
 		s.stopSettling()
@@ -79,21 +77,21 @@ func (s *sharing) retire() {
 	}
 	if state := s.nodes.Swap(nil); state != nil {
 		s.retired = append(s.retired, *state)
-	} else if s.credits != nil {
-		s.retired = append(s.retired, s.credits)
-	} else if s.ledger != nil {
-		s.retired = append(s.retired, s.ledger)
 	}
-	s.credits, s.ledger = nil, nil
+	s.credits = nil
 }
 
 // close closes all that was open.
 func (s *sharing) close(ctx context.Context) (err error) {
 	s.retire()
-	for _, c := range s.retired {
-		err = errors.Join(err, c.Close(ctx))
+	for _, state := range s.retired {
+		err = errors.Join(err, state.Close(ctx))
 	}
 	s.retired = nil
+	if s.ledger != nil {
+		err = errors.Join(err, s.ledger.Close(ctx))
+		s.ledger = nil
+	}
 	return err
 }
 
@@ -130,7 +128,7 @@ func (s *Store) Credits() (credits.Ledger, error) {
 	if settled, _ := settler.settle(context.Background()); !settled { // run tells why
 		s.shared.stopSettling = settler.run()
 	}
-	s.shared.credits, s.shared.ledger = ledger, nil
+	s.shared.credits = ledger
 	return ledger, nil
 }
 

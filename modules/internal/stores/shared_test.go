@@ -102,3 +102,45 @@ func TestSharedState(t *testing.T) {
 		}
 	}
 }
+
+// A reload that shares credits with other nodes, and one that no longer does, leave the file beside the
+// journal to one ledger: calls in flight still write to it.
+func TestTheFileOfCreditsHasOneLedger(t *testing.T) {
+	db, ctx := filepath.Join(t.TempDir(), "weir.db"), t.Context()
+	begin := func(settings string) (*Store, func(), credits.Ledger) {
+		config, unload := configured(t, db, settings)
+		if err := config.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ledger, err := config.Store().Credits()
+		if err == nil {
+			err = ledger.Seed(ctx, "acme", 100)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.Store(), unload, ledger
+	}
+	account := credits.Hold{Account: credits.Account{Org: "acme"}}
+	store, unload, old := begin("")
+	call := credits.Reservation{Org: "acme", Amount: 10, Holds: []credits.Hold{account}}
+	if err := old.Reserve(ctx, call); err != nil {
+		t.Fatal(err)
+	}
+	for _, settings := range []string{`, "shared": {"module": "file", "path": "` + t.TempDir() + `"}`, ""} {
+		_, next, _ := begin(settings)
+		unload()
+		unload = next
+	}
+	defer unload()
+	ledger, err := store.Credits()
+	if err == nil {
+		err = errors.Join(ledger.Grant(ctx, "acme", 50), old.Charge(ctx, call, 7))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := ledger.Balance(ctx, account); err != nil || b.Granted != 150 || b.Spent != 7 {
+		t.Errorf("after a grant and the charge of a call in flight the balance is %+v, %v", b, err)
+	}
+}
