@@ -52,7 +52,7 @@ var claude = &Agent{
 			}
 			f.add(Call{
 				At: timeOf(at), Provider: "anthropic", Model: seen.Model, Session: session.Str, Project: cwd.Str, Branch: branch.Str,
-				SubAgent: subAgent, Tier: seen.ServiceTier, Usage: seen.Usage, Beside: seen.Beside, id: id,
+				SubAgent: subAgent, Tier: seen.ServiceTier, Usage: seen.Usage, Beside: seen.Beside, ID: id,
 			})
 		}
 	},

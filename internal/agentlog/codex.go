@@ -30,43 +30,52 @@ var codex = &Agent{
 	read: readCodex,
 }
 
+// codexSession is what the lines of a session say about later ones.
+type codexSession struct {
+	Common Call   // what its calls have in common
+	Origin string // the id of the session that makes the calls, which may be an earlier one
+	Total  string // what the session has used up to the last call, as JSON
+}
+
 // readCodex reads the calls of a session, which may begin with those of the session that it
 // continues.
 func readCodex(f *file) {
-	var (
-		c      Call         // what the calls of the session have in common
-		origin string       // the id of the session that made the call, which may be an earlier one
-		total  gjson.Result // what the session has used up to the last call
-	)
+	s := &f.Codex
 	for line := range f.lines(`"token_count"`, `"turn_context"`, `"session_meta"`) {
 		at, payload := line.Get("timestamp"), line.Get("payload")
 		switch line.Get("type").Str {
 		case "session_meta":
 			// A fork begins with the lines of the session that it continues, some with new times:
 			// https://github.com/ryoppippi/ccusage/issues/1370
-			if origin = payload.Get("id").Str; c.Session != "" {
+			if s.Origin = f.once(payload.Get("id").Str); s.Common.Session != "" {
 				continue
 			}
-			c.Session, c.Project, c.Branch = payload.Get("id").Str, payload.Get("cwd").Str, payload.Get("git.branch").Str
-			c.Provider = payload.Get("model_provider").Str
+			c := Call{
+				Session: s.Origin, Project: payload.Get("cwd").Str, Branch: payload.Get("git.branch").Str,
+				Provider: payload.Get("model_provider").Str,
+			}
 			if source := payload.Get("source.subagent"); source.Exists() { // a thread of its own
 				c.SubAgent = c.Session
 				c.Session = first(source.Get("thread_spawn.parent_thread_id"), gjson.Result{Str: c.Session})
 			}
+			s.Common = f.own(c)
 		case "turn_context":
+			c := s.Common
 			c.Model = first(payload.Get("model"), gjson.Result{Str: c.Model})
 			c.Project = first(payload.Get("cwd"), gjson.Result{Str: c.Project})
+			s.Common = f.own(c)
 		case "event_msg":
 			info := payload.Get("info")
 			now, last := info.Get("total_token_usage"), info.Get("last_token_usage")
-			if payload.Get("type").Str != "token_count" || !now.IsObject() || now.Raw == total.Raw {
+			if payload.Get("type").Str != "token_count" || !now.IsObject() || now.Raw == s.Total {
 				continue
 			}
-			c.At, c.id = timeOf(at), origin+now.Raw
+			c := s.Common
+			c.At, c.ID = timeOf(at), s.Origin+now.Raw
 			if c.Usage = codexUsage(last); !last.IsObject() {
-				c.Usage = usageSince(codexUsage(now), codexUsage(total))
+				c.Usage = usageSince(codexUsage(now), codexUsage(gjson.Parse(s.Total)))
 			}
-			total = now
+			s.Total = strings.Clone(now.Raw)
 			f.add(c)
 		}
 	}

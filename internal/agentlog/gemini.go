@@ -21,8 +21,8 @@ var gemini = &Agent{
 		return filepath.Base(filepath.Dir(path)) == "chats" && (strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl"))
 	},
 	read: func(f *file) {
-		project := filepath.Base(filepath.Dir(filepath.Dir(f.path)))
-		session := strings.TrimSuffix(filepath.Base(f.path), filepath.Ext(f.path))
+		project := filepath.Base(filepath.Dir(filepath.Dir(f.Path)))
+		session := strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
 		message := func(m gjson.Result) {
 			tokens := m.Get("tokens")
 			if m.Get("type").Str != "gemini" || !tokens.IsObject() {
@@ -35,10 +35,10 @@ var gemini = &Agent{
 					Input: count(tokens.Get("input")).Plus(count(tokens.Get("tool"))), CacheRead: count(tokens.Get("cached")),
 					Output: count(tokens.Get("output")).Plus(thoughts), Reasoning: thoughts,
 				},
-				id: m.Get("id").Str,
+				ID: m.Get("id").Str,
 			})
 		}
-		if strings.HasSuffix(f.path, ".jsonl") {
+		if strings.HasSuffix(f.Path, ".jsonl") {
 			for line := range f.lines(`"tokens"`) {
 				message(line)
 			}

@@ -2,6 +2,7 @@ package agentlog
 
 import (
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,9 +26,9 @@ var opencode = &Agent{
 			strings.HasSuffix(path, ".json") && strings.Contains(filepath.ToSlash(path), "/storage/message/")
 	},
 	read: func(f *file) {
-		if filepath.Base(f.path) == opencodeDatabase {
+		if filepath.Base(f.Path) == opencodeDatabase {
 			if err := f.readOpencodeDatabase(); err != nil {
-				f.skip(opencodeDatabase + ": " + err.Error())
+				f.fail(fmt.Errorf("%s: %w", opencodeDatabase, err))
 			}
 		} else if m, ok := f.object(); ok {
 			f.addOpencodeMessage(m.Get("id").Str, m.Get("sessionID").Str, m)
@@ -39,9 +40,9 @@ const opencodeDatabase = "opencode.db"
 
 // readOpencodeDatabase reads a database that opencode may be writing to.
 func (f *file) readOpencodeDatabase() error {
-	parameters := libsqlite.ReadOnly(f.path)
+	parameters := libsqlite.ReadOnly(f.Path)
 	parameters.Set("_busy_timeout", "1000")
-	db, err := sql.Open(libsqlite.Name, libsqlite.URI(f.path, parameters))
+	db, err := sql.Open(libsqlite.Name, libsqlite.URI(f.Path, parameters))
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (f *file) addOpencodeMessage(id, session string, m gjson.Result) {
 	read, write, reasoning := count(tokens.Get("cache.read")), count(tokens.Get("cache.write")), count(tokens.Get("reasoning"))
 	c := Call{
 		Provider: m.Get("providerID").Str, Model: m.Get("modelID").Str, Session: session,
-		Project: first(m.Get("path.root"), m.Get("path.cwd")), id: id,
+		Project: first(m.Get("path.root"), m.Get("path.cwd")), ID: id,
 		// opencode counts what the cache served, and what was thought, apart.
 		Usage: plugins.Usage{
 			Input: count(tokens.Get("input")).Plus(read).Plus(write), CacheRead: read, CacheWrite: write,

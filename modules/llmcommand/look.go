@@ -96,10 +96,16 @@ func look(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	calls, reports, err := agentlog.Read(since)
-	if err != nil {
+	index := ""
+	if folder, err := lookFolder(); err == nil {
+		index = filepath.Join(folder, lookIndex)
+	}
+	reader := agentlog.Open(index)
+	if err := reader.Update(since); err != nil {
 		return err
 	}
+	_ = reader.Save() // without an index, the next look reads all files
+	calls, reports := reader.Calls(since)
 	prices := catalog.Default()
 	all := usageTotal{sessions: make(map[string]struct{})}
 	groups := []*usageGroups{
@@ -111,8 +117,7 @@ func look(cmd *cobra.Command, _ []string) error {
 	for i := range groups {
 		groups[i].values = make(map[string]*usageGroup)
 	}
-	for i := range calls {
-		c := &calls[i]
+	for _, c := range calls {
 		cost, saving := listPrice(prices, c)
 		all.sessions[c.Agent+c.Session] = struct{}{}
 		all.add(c, cost, saving)
@@ -130,6 +135,15 @@ func look(cmd *cobra.Command, _ []string) error {
 		return writeLookJSON(cmd.OutOrStdout(), &all, groups, reports)
 	}
 	return writeLook(cmd.OutOrStdout(), &all, groups, reports)
+}
+
+// lookIndex is the file in lookFolder with what was read of the agents' files.
+const lookIndex = "index"
+
+// lookFolder returns the user's folder of what was read.
+func lookFolder() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "weir", "look"), err
 }
 
 func lookSince(cmd *cobra.Command, now time.Time) (time.Time, error) {

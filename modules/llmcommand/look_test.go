@@ -30,6 +30,7 @@ func setHome(t *testing.T) (home string) {
 	home = t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
+	t.Setenv("LocalAppData", home)
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "GEMINI_CLI_HOME"} {
 		t.Setenv(name, "")
 	}
@@ -129,6 +130,9 @@ func TestLookServes(t *testing.T) {
 	}
 	write("m1", "", 1000)
 	write("m2", "7", 1000)
+	if _, err := run(t.Context(), lookCommand, io.Discard, "--json"); err != nil { // what it remembers is not in the dashboard
+		t.Fatal(err)
+	}
 
 	address := freeport.Address(t)
 	var out lockedBuffer

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -38,19 +39,18 @@ func serveLook(cmd *cobra.Command) error {
 	if err != nil || !login.IsLoopback(host) {
 		return fmt.Errorf("--listen %s: expected an address of this machine alone, as in %s", listen, lookAddress)
 	}
-	cache, err := os.UserCacheDir()
+	folder, err := lookFolder()
 	if err != nil {
 		return fmt.Errorf("the index of the calls belongs into your cache folder: %w", err)
 	}
-	folder := filepath.Join(cache, "weir", "look")
-	var ended time.Time // of the last run, zero before the first
-	if info, err := os.Stat(filepath.Join(folder, "weir.db")); err == nil {
-		ended = info.ModTime()
+	store, index := filepath.Join(folder, "weir.db"), filepath.Join(folder, lookIndex)
+	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) { // a new store has none of the calls of the index
+		_ = os.Remove(index)
 	}
 	// The key is new with each start: pages of other sites, and other users, do not know it.
 	key := rand.Text()
 	for name, value := range map[string]string{
-		"WEIR_LOOK_STORE": filepath.Join(folder, "weir.db"), "WEIR_LOOK_KEY": key,
+		"WEIR_LOOK_STORE": store, "WEIR_LOOK_KEY": key,
 		"WEIR_LOOK_ADDRESS": listen, "WEIR_LOOK_HOST": host,
 	} {
 		if err := os.Setenv(name, value); err != nil {
@@ -78,15 +78,11 @@ func serveLook(cmd *cobra.Command) error {
 		return err
 	}
 	c := &client{
-		http: http.DefaultClient, address: "http://" + listen, key: key, header: make(http.Header),
-		stderr: cmd.ErrOrStderr(), warned: make(map[string]bool),
+		http: http.DefaultClient, address: "http://" + listen, key: key, stderr: cmd.ErrOrStderr(), warned: make(map[string]bool),
+		header: http.Header{"Service-Replace": {"true"}}, // by calls that have used more since
 	}
-	again := *c
-	again.header = http.Header{"Service-Replace": {"true"}}
-	f := &agentFollower{
-		prices: catalog.Default(), ended: ended, sent: make(map[string]plugins.Usage),
-		sender: &spanSender{client: c, refused: refused}, again: &spanSender{client: &again, refused: refused},
-	}
+	reader := agentlog.Open(index)
+	f := &agentFollower{reader: reader, prices: catalog.Default(), sender: &spanSender{client: c, refused: refused}}
 	page := c.address + "/#key=" + key
 	fmt.Fprintf(out, "Dashboard  %s\n", page)
 	if hasBrowser() { // by a file: others on this machine can read the arguments of programs
@@ -97,34 +93,28 @@ func serveLook(cmd *cobra.Command) error {
 		}
 		openBrowser(ctx, file)
 	}
-	begun := time.Now()
-	reports, err := f.follow(ctx, time.Time{})
-	if err != nil {
+	if err := f.follow(ctx); err != nil {
 		return endOf(ctx, err)
 	}
+	_ = reader.Save() // without an index, the next look reads all files
+	_, reports := reader.Calls(time.Time{})
 	writeReports(out, reports)
 	fmt.Fprintln(out, "Costs are list prices, which a subscription may cover. Calls appear as agents make them; Ctrl-C ends.")
 	for {
 		select {
 		case <-ctx.Done():
+			_ = reader.Save()
 			return nil
 		case <-time.After(lookInterval):
 		}
-		now := time.Now()
-		if _, err := f.follow(ctx, begun.Add(-lookOverlap)); err != nil {
+		if err := f.follow(ctx); err != nil {
 			return endOf(ctx, err)
 		}
-		begun = now
 	}
 }
 
-const (
-	// lookInterval is the pause between two looks at the files.
-	lookInterval = 2 * time.Second
-	// lookOverlap is how far back a look reads calls again: what an agent writes late, and what a
-	// call has used since.
-	lookOverlap = 10 * time.Minute
-)
+// lookInterval is the pause between two looks at the files.
+const lookInterval = 2 * time.Second
 
 // endOf returns nil for an error that the user's interrupt has caused.
 func endOf(ctx context.Context, err error) error {
@@ -136,42 +126,28 @@ func endOf(ctx context.Context, err error) error {
 
 // agentFollower reports what agents write to a site.
 type agentFollower struct {
+	reader *agentlog.Reader
 	prices *catalog.Catalog
-	ended  time.Time                // of the run before, zero for none
-	sent   map[string]plugins.Usage // by the id of the call
 	sender *spanSender
-	again  *spanSender // for calls that have used more since
 }
 
-// follow reports the calls since a time that were not reported yet.
-func (f *agentFollower) follow(ctx context.Context, since time.Time) ([]agentlog.Report, error) {
-	calls, reports, err := agentlog.Read(since)
-	if err != nil {
-		return nil, err
+// follow reports the calls that were not reported yet, and those that have used more since.
+func (f *agentFollower) follow(ctx context.Context) error {
+	if err := f.reader.Update(time.Time{}); err != nil {
+		return err
 	}
-	for i := range calls {
-		c := &calls[i]
-		id := c.ID()
-		usage, known := f.sent[id]
-		if known && usage == c.Usage {
-			continue
-		}
-		f.sent[id] = c.Usage
-		to := f.sender
-		if known || c.At.After(f.ended.Add(-lookOverlap)) && !f.ended.IsZero() { // or it went on when nobody looked
-			to = f.again
-		}
-		if err := to.add(ctx, f.span(c, id), origin{File: c.Agent, Row: int64(i)}); err != nil {
-			return nil, err
+	for i, c := range f.reader.Take() {
+		if err := f.sender.add(ctx, f.span(c), origin{File: c.Agent, Row: int64(i)}); err != nil {
+			return err
 		}
 	}
-	return reports, errors.Join(f.sender.flush(ctx), f.again.flush(ctx))
+	return f.sender.flush(ctx)
 }
 
 // span is a call as OpenTelemetry describes it. Its ids do not depend on the session: a fork that
 // repeats a call has another one.
-func (f *agentFollower) span(c *agentlog.Call, id string) *span {
-	s := &span{TraceID: hexID(id, 16), SpanID: hexID(id, 8), Name: "chat"}
+func (f *agentFollower) span(c *agentlog.Call) *span {
+	s := &span{TraceID: hexID(c.ID, 16), SpanID: hexID(c.ID, 8), Name: "chat"}
 	s.took(c.At, time.Time{})
 	s.text("gen_ai.operation.name", "chat")
 	s.text("gen_ai.provider.name", c.Provider)

@@ -35,6 +35,14 @@ func home(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// read reads all files once.
+func read(since time.Time) ([]*Call, []Report, error) {
+	r := new(Reader)
+	err := r.Update(since)
+	calls, reports := r.Calls(since)
+	return calls, reports, err
+}
+
 // claudeLine is a line of Claude Code for a part of an answer.
 func claudeLine(session, message, request, output, more string) string {
 	return `{"parentUuid":"u0","isSidechain":false,"userType":"external","cwd":"/src/weir","sessionId":"` + session + `","version":"2.1.304","gitBranch":"main",` +
@@ -73,7 +81,7 @@ func TestReadOpencodeDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	calls, reports, err := Read(time.Time{})
+	calls, reports, err := read(time.Time{})
 	if err != nil || len(calls) != 2 || calls[1].Session != "ses_1" || calls[1].Usage.Input.N != 155 {
 		t.Fatalf("%+v, %v", calls, err)
 	}
@@ -108,7 +116,7 @@ func TestRead(t *testing.T) {
 		".gemini/tmp/weir/chats/session-1.json":                  `{"sessionId":"g1","messages":[{"id":"m1","timestamp":"2026-11-28T12:00:00.000Z","type":"gemini","content":"x","model":"gemini-2.5-pro","tokens":{"input":100,"output":10,"cached":60,"thoughts":5,"tool":2,"total":117}},{"id":"m0","type":"user"}]}`,
 		".gemini/tmp/weir/chats/session-2.jsonl":                 `{"id":"m1","timestamp":"2026-11-28T12:00:00.000Z","type":"gemini","model":"gemini-2.5-pro","tokens":{"input":100,"output":10,"cached":60,"thoughts":5,"tool":2,"total":117}}` + "\n",
 	})
-	calls, reports, err := Read(time.Time{})
+	calls, reports, err := read(time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +132,7 @@ func TestRead(t *testing.T) {
 	for _, c := range calls {
 		u := c.Usage
 		got[c.Agent] = append(got[c.Agent], tokens{u.Input.N, u.CacheRead.N, u.CacheWrite.N, u.CacheWrite1h.N, u.Output.N, u.Reasoning.N})
-		by[c.Agent] = c
+		by[c.Agent] = *c
 	}
 	for agent, list := range want {
 		if len(got[agent]) != len(list) {
@@ -180,12 +188,12 @@ func TestReadSince(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, ".claude/projects/a/new.jsonl"), since.Add(time.Hour), since.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	calls, reports, err := Read(since)
+	calls, reports, err := read(since)
 	if err != nil || len(calls) != 1 || calls[0].Usage.Output != plugins.Known(4) || len(reports) != 1 || reports[0].Files != 1 {
 		t.Errorf("%v, %+v, %+v", err, calls, reports)
 	}
 	home(t, nil)
-	if calls, reports, err := Read(time.Time{}); err != nil || len(calls)+len(reports) != 0 {
+	if calls, reports, err := read(time.Time{}); err != nil || len(calls)+len(reports) != 0 {
 		t.Errorf("%v, %+v, %+v", err, calls, reports)
 	}
 }
@@ -198,9 +206,9 @@ func TestCodexSubAgent(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &file{agent: codex, path: path, skipped: make(map[string]int), texts: make(map[string]string)}
-	codex.read(f)
-	if len(f.calls) == 0 || f.calls[0].Session != "codex-1" || f.calls[0].SubAgent != "codex-9" {
-		t.Errorf("%+v", f.calls)
+	f := &file{agent: codex, Path: path}
+	f.update()
+	if len(f.Calls) == 0 || f.Calls[0].Session != "codex-1" || f.Calls[0].SubAgent != "codex-9" {
+		t.Errorf("%+v", f.Calls)
 	}
 }
