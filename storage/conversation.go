@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"github.com/google/uuid"
 )
 
 // Conversations are the part of a Backend that keeps the conversations of the Responses
@@ -101,6 +103,8 @@ type ConversationItem struct {
 	ID string
 	// JSON is the item, an object.
 	JSON string
+	// Record is the call that added the item, Nil if a client added it without a call. Weir 0.1.0 did not note it.
+	Record uuid.UUID
 	// AddedAt is when the item was added.
 	AddedAt Timestamp
 }
@@ -117,6 +121,8 @@ type ConversationChange struct {
 	// Add are the ids of items that are added at the end, and Items the items
 	// themselves, as JSON. An id that the conversation has is not added again.
 	Add, Items []string
+	// Record is the call that adds the items, Nil if a client does without a call.
+	Record uuid.UUID
 	// Remove is the id of the item that is removed, "" if no item is.
 	Remove string
 	// Deleted removes the conversation and its items.
@@ -142,7 +148,7 @@ func ConversationOf(changes []*Annotation) *Conversation {
 		for i, id := range change.Add[:min(len(change.Add), len(change.Items))] {
 			if !has[id] {
 				has[id] = true
-				c.Items = append(c.Items, ConversationItem{ID: id, JSON: change.Items[i], AddedAt: a.At})
+				c.Items = append(c.Items, ConversationItem{ID: id, JSON: change.Items[i], Record: change.Record, AddedAt: a.At})
 			}
 		}
 		if has[change.Remove] {
@@ -151,4 +157,20 @@ func ConversationOf(changes []*Annotation) *Conversation {
 		}
 	}
 	return c
+}
+
+// WithoutErased returns the conversation without the items of erased calls. It is nil if no item of
+// another call is left: what clients added without a call was the input of those that are erased.
+func (c *Conversation) WithoutErased(erased func(record uuid.UUID) bool) *Conversation {
+	next := *c
+	next.Items = slices.DeleteFunc(slices.Clone(c.Items), func(item ConversationItem) bool {
+		return item.Record != uuid.Nil && erased(item.Record)
+	})
+	switch {
+	case len(next.Items) == len(c.Items):
+		return c
+	case slices.ContainsFunc(next.Items, func(item ConversationItem) bool { return item.Record != uuid.Nil }):
+		return &next
+	}
+	return nil
 }

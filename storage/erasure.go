@@ -46,9 +46,13 @@ var ErrCopiesRemain = errors.New("copies of erased rows remain in free parts of 
 // RecordEraser is a Backend from which single records can be erased.
 type RecordEraser interface {
 	// EraseRecords deletes records with their annotations, or, of EraseIdentity, replaces them by
-	// what Record.Erased leaves. The tag of a session goes with its last record. It returns once
-	// that would survive a power cut. Unknown ids are passed over. The host calls it as Prune.
+	// what Record.Erased leaves; of EraseContent, it deletes the content of a ContentKeeper. The tag
+	// of a session goes with its last record. In any scope, conversations become what WithoutErased
+	// leaves. It returns once that would survive a power cut. Unknown ids are passed over. The host
+	// calls it as Prune.
 	EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope ErasureScope) error
+	// CountItems counts the items that records have added to conversations.
+	CountItems(ctx context.Context, org string, ids []uuid.UUID) (int64, error)
 	// EraseUnused removes from the store what only erased records have needed, such as names that
 	// records share. Batches may be written meanwhile. After ErrCopiesRemain, the rest is done.
 	EraseUnused(ctx context.Context) error

@@ -17,7 +17,7 @@ import (
 
 var erasureColumns = []column{
 	{"erasure", "id", plain}, {"state", "state", plain}, {"requested", "requested_at", moment}, {"by", "requested_by", plain},
-	{"searched", "searched", plain}, {"records", "records", count}, {"bytes", "bytes", count}, {"erased", "erased", count}, {"done", "done_at", moment},
+	{"searched", "searched", plain}, {"records", "records", count}, {"bytes", "bytes", count}, {"items", "conversation_items", count}, {"erased", "erased", count}, {"done", "done_at", moment},
 }
 
 func eraseCommand(cmd *cobra.Command) {

@@ -33,7 +33,7 @@ func TestARecordThatComesLateStaysUnderHold(t *testing.T) {
 		}
 		e := journal.Erasure{Org: "acme", Scope: storage.EraseRecord, RequestedAt: 2}
 		hold := journal.Hold{ID: "hold", Org: "acme", Filter: &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "user_id"), Op: storage.Equals, Text: "held"}}
-		chosen, err := choose(t.Context(), j, &e, storage.All{}, []journal.Hold{hold})
+		chosen, err := choose(t.Context(), j, b, &e, storage.All{}, []journal.Hold{hold})
 		if err != nil {
 			t.Fatal(err)
 		}

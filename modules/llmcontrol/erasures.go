@@ -32,6 +32,8 @@ type erasure struct {
 	Records int64 `json:"records"`
 	Bytes   int64 `json:"bytes"`
 	Erased  int64 `json:"erased"`
+	// ConversationItems counts the items that the records had added to conversations.
+	ConversationItems int64 `json:"conversation_items"`
 	// Held are the records that holds keep until they are lifted, null for none.
 	Held   *heldRecords       `json:"held"`
 	DoneAt *storage.Timestamp `json:"done_at"`
@@ -81,7 +83,8 @@ var alwaysRemains = []string{
 	"budgets, credits and ledgers, which have the names of the accounts that paid, and the audit log",
 	"backups and copies that were made before done_at, until you delete them: weir restore erases again what a newer backup, or --erasures, says",
 	"calls that had not ended at requested_at: erase again if there may be some",
-	"conversations of the Responses API, which have copies of their items: DELETE /v1/conversations/{id}",
+	"items that clients added themselves to conversations, if calls of others or no calls used these, and items from before Weir noted which call added them: DELETE /v1/conversations/{id}",
+	"reasoning that the gateway remembers for the next turn, and events of background responses: encrypted and under no name, until two hours after their last use",
 	"text that requests of other records repeat",
 	"records of equal calls that the cache answered, whose cache_reference_id is one of the records, and shadows, whose property Shadow-Of is: erase these, too",
 }
@@ -98,7 +101,7 @@ func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 	scope := max(e.Scope, storage.EraseContent)
 	d := erasure{
 		What: scope, Searched: e.Searched, RequestedAt: e.RequestedAt, RequestedBy: e.RequestedBy,
-		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, Remains: slices.Concat(remains[scope], alwaysRemains),
+		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, ConversationItems: e.Items, Remains: slices.Concat(remains[scope], alwaysRemains),
 	}
 	if j.Shared() {
 		d.Remains = append(d.Remains, clickHouseRemains)
@@ -151,7 +154,8 @@ func createErasure(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, erases := j.Backend().(storage.RecordEraser); !erases {
+	eraser, erases := j.Backend().(storage.RecordEraser)
+	if !erases {
 		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation cannot erase single records; retention deletes them"}
 	}
 	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: storage.Conditions(filter)}
@@ -165,7 +169,7 @@ func createErasure(c *call) (any, error) {
 	for {
 		// Pages wait for their turn, so a hold can be placed or lifted meanwhile: then it begins anew.
 		found := e
-		chosen, err := choose(c.ctx, j, &found, filter, holds)
+		chosen, err := choose(c.ctx, j, eraser, &found, filter, holds)
 		if err != nil || asked.DryRun {
 			return describeErasure(j, &found), err
 		}
@@ -197,21 +201,24 @@ func (c *call) flush(j *journal.Journal) error {
 // choose finds the records that a filter chooses, of an erasure of content those that have some,
 // and counts them. Those under hold are the erasure's to erase later. The holds come second: what is
 // recorded late may be under hold, and is not chosen if it was not there before.
-func choose(ctx context.Context, j *journal.Journal, e *journal.Erasure, filter storage.Filter, holds []journal.Hold) ([]journal.Chosen, error) {
+func choose(ctx context.Context, j *journal.Journal, eraser storage.RecordEraser, e *journal.Erasure, filter storage.Filter, holds []journal.Hold) ([]journal.Chosen, error) {
 	var chosen []journal.Chosen
 	err := j.EachPage(ctx, e.Org, filter, func(records []*storage.Record) error {
+		var ids []uuid.UUID
 		for _, r := range records {
 			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt {
 				continue
 			}
-			chosen = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content})
+			chosen, ids = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content}), append(ids, r.ID)
 			e.Records++
 			e.Bytes += r.RequestBytes + r.ResponseBytes
 		}
 		if e.Records > erasedAtOnce {
 			return bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
 		}
-		return nil
+		items, err := eraser.CountItems(ctx, e.Org, ids)
+		e.Items += items
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -95,6 +95,54 @@ func TestErasuresOfPersons(t *testing.T) {
 	}
 }
 
+// An erasure of content takes what its calls have added to a conversation, and leaves what others have.
+// A conversation that no other call has extended goes with what its client added.
+func TestErasuresOfConversations(t *testing.T) {
+	s := newSite(t)
+	const admin, canary, other = "acme-admin", "c4nary0123456789abcdef", "n3ighbour0123456789abcdef"
+	must := func(method, path, body string) gjson.Result {
+		t.Helper()
+		status, got := s.as("acme-all", method, path, body)
+		if status != http.StatusOK {
+			t.Fatal(path, status, got.Raw)
+		}
+		return got
+	}
+	begin := func(text string) string {
+		return must("POST", "/v1/conversations", `{"items":[{"role":"user","content":"`+text+`"}]}`).Get("id").Str
+	}
+	shared, hers := begin("about "+other), begin("about "+canary)
+	for text, conversations := range map[string][]string{canary: {shared, hers}, other: {shared}} {
+		for _, id := range conversations {
+			must("POST", "/v1/responses", `{"model":"echo-1","input":"`+text+`","conversation":"`+id+`"}`)
+		}
+	}
+	filter := `{"request_response_rmt":{"request_body":{"contains":"` + canary + `"}}}`
+	body := `{"filter":` + filter + `,"what":"content","dry_run":false}`
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		got := s.must(admin, "POST", "/v1/erasures", strings.Replace(body, "false", "true", 1))
+		if got.Get("records").Int() == 2 && got.Get("conversation_items").Int() == 4 { // each an input and an output
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(got.Raw)
+		}
+	}
+	got := s.erased(admin, "/v1/erasures/"+s.must(admin, "POST", "/v1/erasures", body).Get("id").Str, "done")
+	if got.Get("records").Int() != 2 || got.Get("erased").Int() != 2 || got.Get("conversation_items").Int() != 4 {
+		t.Error(got.Raw)
+	}
+	if files := s.raw(canary); files != nil {
+		t.Errorf("the text is in %v", files)
+	}
+	if left := must("GET", "/v1/conversations/"+shared+"/items", ""); len(left.Get("data").Array()) != 3 || strings.Contains(left.Raw, canary) {
+		t.Error(left.Raw)
+	}
+	if status, got := s.as("acme-all", "GET", "/v1/conversations/"+hers, ""); status != http.StatusNotFound {
+		t.Error(status, got.Raw)
+	}
+}
+
 // A person whose name is masked is erased by the name, which is all that they know. So are their
 // records priced again.
 func TestErasuresOfMaskedNames(t *testing.T) {

@@ -4,22 +4,24 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
 
 // changeColumns are the columns of conversation_changes.
-const changeColumns = "org, conversation, changed_at, version, n, change, item, value, user"
+const changeColumns = "org, conversation, changed_at, version, n, change, item, value, user, record"
 
 // changeRows are a change of a conversation, as the rows of a batch behind n others.
 func changeRows(a *storage.Annotation, version *big.Int, n int) (rows []row) {
 	c := a.Conversation
 	add := func(change, item, value, user string) {
-		rows = append(rows, row{a.Key(), []any{a.Org, c.ID, int64(a.At), version, uint32(n + len(rows)), change, item, value, user}})
+		rows = append(rows, row{a.Key(), []any{a.Org, c.ID, int64(a.At), version, uint32(n + len(rows)), change, item, value, user, c.Record}})
 	}
 	if c.Created {
 		add("created", "", c.Metadata, c.User)
@@ -97,12 +99,13 @@ func (r *reader) conversations(ctx context.Context, ids []string, whole bool) (f
 	if !whole {
 		value = "if(change = 'added', toString(length(value)), value)"
 	}
-	err = p.query(ctx, "SELECT conversation, changed_at, change, item, "+value+", user FROM conversation_changes WHERE "+all(ofOrg, "conversation IN "+p.bind(ids, "Array(String)"))+
+	err = p.query(ctx, "SELECT conversation, changed_at, change, item, "+value+", user, record FROM conversation_changes WHERE "+all(ofOrg, "conversation IN "+p.bind(ids, "Array(String)"))+
 		" ORDER BY version, n SETTINGS max_threads = 1", func(rows driver.Rows) error {
 		var at time.Time
 		var id, change, item, value, user string
-		err := rows.Scan(&id, &at, &change, &item, &value, &user)
-		c := &storage.ConversationChange{ID: id}
+		var record uuid.UUID
+		err := rows.Scan(&id, &at, &change, &item, &value, &user, &record)
+		c := &storage.ConversationChange{ID: id, Record: record}
 		switch change {
 		case "created":
 			c.Created, c.Metadata, c.User = true, value, user
@@ -151,6 +154,44 @@ func (r *reader) conversationIDs(ctx context.Context, after string, limit int) (
 		" GROUP BY conversation HAVING countIf(change = 'created') > 0 AND countIf(change = 'deleted') = 0 ORDER BY conversation LIMIT "+p.integer(int64(limit))+
 		" SETTINGS optimize_aggregation_in_order = 1", textTo(&ids))
 	return ids, err
+}
+
+// itemRecord is the column of the record that has added an item.
+const itemRecord = "ALTER TABLE conversation_changes{cluster} ADD COLUMN IF NOT EXISTS record UUID CODEC(ZSTD(1))"
+
+// CountItems implements storage.RecordEraser.
+func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, err error) {
+	err = b.reading(ctx, org, "counting items of conversations in ClickHouse", func(r *reader) error {
+		return r.query(ctx, "SELECT toInt64(uniqExact(conversation, item)) FROM conversation_changes WHERE "+all(ofOrg, "change = 'added'", r.these("record", ids)), func(rows driver.Rows) error {
+			return rows.Scan(&n)
+		})
+	})
+	return n, err
+}
+
+// eraseItems deletes the items that records have added to conversations, and the conversations in
+// which no other record has added one.
+func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) error {
+	r, err := b.reader(org)
+	if err != nil {
+		return err
+	}
+	these := r.these("record", ids)
+	var changed []string
+	if err := r.query(ctx, "SELECT DISTINCT conversation FROM conversation_changes WHERE "+all(ofOrg, these), textTo(&changed)); err != nil || len(changed) == 0 {
+		return err
+	}
+	found, err := r.conversations(ctx, changed, false)
+	if err != nil {
+		return err
+	}
+	gone := changed // also those that a client has deleted
+	for _, c := range found {
+		if c.WithoutErased(func(record uuid.UUID) bool { return slices.Contains(ids, record) }) != nil {
+			gone = slices.DeleteFunc(gone, func(id string) bool { return id == c.ID })
+		}
+	}
+	return r.mutate(ctx, "conversation_changes", "DELETE FROM conversation_changes"+b.onCluster(), "("+these+" OR conversation IN "+r.bind(gone, "Array(String)")+")")
 }
 
 // prunedConversations bounds the conversations that one statement deletes.

@@ -27,6 +27,9 @@ var erasedTables = map[storage.ErasureScope][]string{
 // removes them from the files.
 func (b *Backend) EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope storage.ErasureScope) error {
 	return b.reading(ctx, org, "erasing records from ClickHouse", func(r *reader) error {
+		if err := b.eraseItems(ctx, org, ids); err != nil {
+			return err
+		}
 		these := r.these("request_id", ids)
 		if scope > storage.EraseContent {
 			if err := b.eraseTags(ctx, r, these); err != nil {

@@ -63,9 +63,9 @@ func (b *Backend) migrate(ctx context.Context, conn clickhouse.Conn) error {
 			return err
 		}
 	}
-	for _, statement := range b.statements(spanKeys) {
+	for _, statement := range b.statements(spanKeys + ";\n" + itemRecord) {
 		if err := conn.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("adding the table of span keys: %w", err)
+			return fmt.Errorf("adding the table of span keys, and the column of the records of items: %w", err)
 		}
 	}
 	return b.addColumns(ctx, conn)

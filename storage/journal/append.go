@@ -65,11 +65,12 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 }
 
 // AppendAnnotation writes an annotation, as Append does a record, without the credentials
-// in its texts.
+// in its texts, and without what was erased.
 func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 	if err := f.Redact(j.mask(f.Org, f.ContentMask())); err != nil {
 		return err
 	}
+	j.erasures.records.Load().applyTo(f)
 	d := drafts.Get().(*draft)
 	defer d.free()
 	d.at = f.At

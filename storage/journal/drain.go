@@ -179,7 +179,11 @@ func (dv *delivery) awaitBatch(ctx context.Context, d time.Duration) {
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (dv *delivery) deliver(ctx context.Context, d *batch) bool {
-	d.Records = dv.j.erasures.records.Load().apply(d.Records)
+	erased := dv.j.erasures.records.Load()
+	d.Records = erased.apply(d.Records)
+	for _, a := range d.Annotations {
+		erased.applyTo(a)
+	}
 	dv.j.mu.Lock()
 	dv.rejected = nil // the backend rejects them again
 	dv.j.mu.Unlock()

@@ -71,13 +71,12 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 			scanned = scanned && errors.Is(err, errSealed)
 		}
 	}
-	for _, e := range all {
-		if !e.Scan || !scanned {
-			continue
-		}
-		if err := l.change(e.ID, func(e *Erasure) { e.Scan, e.Unidentified = false, unidentified }); err != nil {
-			l.j.options.logger().Error("segments are scanned again for what is erased", zap.Error(err))
-		}
+	if !scanned {
+		return
+	}
+	scanning := slices.DeleteFunc(slices.Clone(all), func(e *Erasure) bool { return !e.Scan })
+	if err := l.change(scanning, func(e *Erasure) { e.Scan, e.Unidentified = false, unidentified }); err != nil {
+		l.j.options.logger().Error("segments are scanned again for what is erased", zap.Error(err))
 	}
 }
 
@@ -134,7 +133,7 @@ func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
 		next := *e
 		next.Left = maps.Clone(e.Left)
 		delete(next.Left, number)
-		if !l.needsBackend(e.Scope) {
+		if !l.countsRows(e) {
 			next.Erased += int64(len(mine))
 		}
 		l.all[i] = &next
@@ -149,40 +148,51 @@ const (
 	eraseRows = 200
 )
 
-// eraseRecords erases the records of erasures in the backend. Those of erasures from before the
+// eraseRecords erases the records of erasures in the backend, those of one organisation and scope
+// together: to some databases, each change is a file written anew. Those of erasures from before the
 // start are found there once for each organisation. The error of one does not keep the others.
 func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed error) {
-	unknown := make(map[string][]*Erasure) // by organisation
+	type kind struct {
+		org   string
+		scope storage.ErasureScope
+	}
+	known, unknown := make(map[kind][]*Erasure), make(map[string][]*Erasure) // the latter by organisation
 	for _, e := range all {
 		switch {
 		case !e.Find:
 		case e.ids == nil:
 			unknown[e.Org] = append(unknown[e.Org], e)
 		default:
-			err := l.eraseRows(ctx, e.Org, e.ids, max(e.Scope, storage.EraseContent))
-			if err == nil {
-				err = l.change(e.ID, l.rowsErased)
-			}
-			failed = errors.Join(failed, err)
+			k := kind{e.Org, max(e.Scope, storage.EraseContent)}
+			known[k] = append(known[k], e)
 		}
+	}
+	for k, erasures := range known {
+		var ids []uuid.UUID
+		for _, e := range erasures {
+			ids = append(ids, e.ids...)
+		}
+		err := l.eraseRows(ctx, k.org, ids, k.scope)
+		if err == nil {
+			err = l.change(erasures, l.rowsErased)
+		}
+		failed = errors.Join(failed, err)
 	}
 	for org, erasures := range unknown {
 		ids, left, err := l.find(ctx, org)
 		if err == nil { // before they are erased in the backend, which alone knows their content
-			err = l.change(erasures[0].ID, func(e *Erasure) { e.add(left) })
+			err = l.change(erasures[:1], func(e *Erasure) { e.add(left) })
 		}
 		for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
-			if err == nil && l.needsBackend(scope) {
+			if err == nil {
 				err = l.eraseRows(ctx, org, ids[scope], scope)
 			}
 		}
-		for _, e := range erasures {
-			if err == nil {
-				err = l.change(e.ID, func(e *Erasure) {
-					l.rowsErased(e)
-					e.Segment = max(e.Segment, l.j.log.newestRaw())
-				})
-			}
+		if err == nil {
+			err = l.change(erasures, func(e *Erasure) {
+				l.rowsErased(e)
+				e.Segment = max(e.Segment, l.j.log.newestRaw())
+			})
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -245,7 +255,7 @@ func (l *erasures) finish(ctx context.Context) error {
 	for _, e := range l.unfinished() {
 		if e.settled() && e.Segment < oldestRaw {
 			ready = append(ready, e)
-			rows = rows || l.needsBackend(e.Scope)
+			rows = rows || l.needsBackend(e)
 		}
 	}
 	if rows {
@@ -253,12 +263,7 @@ func (l *erasures) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, e := range ready {
-		if err := l.change(e.ID, func(e *Erasure) { e.DoneAt = l.j.options.now() }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.change(ready, func(e *Erasure) { e.DoneAt = l.j.options.now() })
 }
 
 // eraseUnused removes from the backend's files what only the records of erasures have needed.
@@ -271,10 +276,12 @@ func (l *erasures) eraseUnused(ctx context.Context, of []*Erasure) (err error) {
 			err = nil
 		}
 	}
-	for _, e := range of {
-		if err == nil && !e.unusedErased {
-			err = l.change(e.ID, func(e *Erasure) { e.unusedErased, e.CopiesRemain = true, copies })
-		}
+	if err == nil {
+		err = l.change(of, func(e *Erasure) {
+			if !e.unusedErased {
+				e.unusedErased, e.CopiesRemain = true, copies
+			}
+		})
 	}
 	if err != nil {
 		return err

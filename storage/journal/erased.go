@@ -143,6 +143,14 @@ func (r *erasedRecords) apply(records []*storage.Record) []*storage.Record {
 	return kept
 }
 
+// applyTo removes the items of an erased record from a change of a conversation.
+func (r *erasedRecords) applyTo(a *storage.Annotation) {
+	c := a.Conversation
+	if c != nil && c.Record != uuid.Nil && r.scope(storage.RecordKey{Org: a.Org, ID: c.Record}) > 0 {
+		c.Add, c.Items = nil, nil
+	}
+}
+
 // TakeErasures has a journal that no process uses repeat the erasures that another directory of
 // the same journal knows, and it does not: those that were requested after it was copied, and
 // those that have taken more since, because a hold was lifted. It returns how many these are.

@@ -449,3 +449,75 @@ func TestForgottenRecords(t *testing.T) {
 		})
 	}
 }
+
+// An erasure removes what its records have added to conversations from the backend and from raw
+// segments, also after a crash, and what is added in their name later. A conversation in which no
+// other call has added anything goes as a whole.
+func TestErasureOfItems(t *testing.T) {
+	for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprint(scope, " crash ", crash), func(t *testing.T) { testErasureOfItems(t, scope, crash) })
+		}
+	}
+}
+
+func testErasureOfItems(t *testing.T, scope storage.ErasureScope, crash bool) {
+	dir := t.TempDir()
+	b := &backend{}
+	j := open(t, b, Options{Dir: dir})
+	add := func(at storage.Timestamp, id string, record uuid.UUID, item string) {
+		t.Helper()
+		c := &storage.ConversationChange{ID: id, Created: at == 0, Metadata: "{}", Add: []string{item}, Items: []string{`{"text":"` + item + `"}`}, Record: record}
+		if err := j.AppendAnnotation(&storage.Annotation{Org: "acme", At: at, Conversation: c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var hers []Chosen
+	for n := range 2 {
+		add(storage.Timestamp(n), "shared", numbered(n), []string{person, "other"}[n])
+		r, c := personal(n)
+		j.Begin(r)
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			hers = append(hers, Chosen{r.ID, r.Content})
+		}
+	}
+	add(0, "hers", uuid.Nil, "client's "+person)
+	add(1, "hers", numbered(0), person+" again")
+	flush(t, j)
+	if crash {
+		alone(j)
+	}
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: 1, Records: 1, Items: 2}, hers); err != nil {
+		t.Fatal(err)
+	}
+	if crash {
+		killed, stop := context.WithCancel(t.Context())
+		stop()
+		j.Close(killed)
+		j = open(t, b, Options{Dir: dir})
+	}
+	check := func() {
+		t.Helper()
+		flush(t, j)
+		if names := holding(t, dir, []byte(person)); names != nil {
+			t.Errorf("the person is in %v", names)
+		}
+		found, err := b.Conversations(t.Context(), "acme", "", 10)
+		if err != nil || len(found) != 1 || len(found[0].Items) != 1 || found[0].Items[0].ID != "other" {
+			t.Errorf("the backend has %+v, %v", found, err)
+		}
+	}
+	eventually(t, "the erasure is done", func() bool {
+		e := j.Erasures("acme")[0]
+		return e.DoneAt != 0 && e.Erased == e.Records && e.settled()
+	})
+	check()
+	add(2, "shared", numbered(0), person)
+	check()
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -27,6 +27,8 @@ type Erasure struct {
 	// Records counts the records: of EraseContent, those that had content. Bytes are the bytes of
 	// their bodies as they were sent.
 	Records, Bytes int64
+	// Items counts the items that the records had added to conversations.
+	Items int64 `json:",omitempty"`
 	// Erased counts the records that are erased so far: of EraseContent, those whose content is in
 	// no segment any more, else those that the backend has erased.
 	Erased int64
@@ -106,7 +108,7 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 		e.DoneAt = l.j.options.now()
 		return nil
 	}
-	if l.needsBackend(e.Scope) {
+	if l.needsBackend(e) {
 		if !e.Find || e.ids != nil {
 			e.ids = slices.Concat(e.ids, ids)
 		}
@@ -120,16 +122,20 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 // settled reports whether nothing is left to find or to write.
 func (e *Erasure) settled() bool { return !e.Find && !e.Scan && len(e.Left) == 0 }
 
-// needsBackend reports whether an erasure needs the backend: for what it erases of records, or
-// because the backend keeps content.
-func (l *erasures) needsBackend(scope storage.ErasureScope) bool {
-	return scope > storage.EraseContent || l.j.Shared()
+// needsBackend reports whether an erasure needs the backend: for what it erases of records and
+// conversations, or because the backend keeps content.
+func (l *erasures) needsBackend(e *Erasure) bool { return l.countsRows(e) || e.Items > 0 }
+
+// countsRows reports whether a record counts as erased once the backend has erased it, and not once
+// its content is in no segment.
+func (l *erasures) countsRows(e *Erasure) bool {
+	return e.Scope > storage.EraseContent || l.j.Shared()
 }
 
 // rowsErased notes that the backend has erased the records.
 func (l *erasures) rowsErased(e *Erasure) {
 	e.Find, e.ids = false, nil
-	if l.needsBackend(e.Scope) {
+	if l.countsRows(e) {
 		e.Erased = e.Records - int64(len(e.Held))
 	}
 }

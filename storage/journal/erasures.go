@@ -110,12 +110,19 @@ func (l *erasures) save() error {
 	return nil
 }
 
-// change replaces an erasure by what do makes of a copy, and writes the list.
-func (l *erasures) change(id uuid.UUID, do func(*Erasure)) error {
+// change replaces erasures by what do makes of their copies, and writes the list.
+func (l *erasures) change(of []*Erasure, do func(*Erasure)) error {
+	if len(of) == 0 {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	changed := make(map[uuid.UUID]bool)
+	for _, e := range of {
+		changed[e.ID] = true
+	}
 	for i, e := range l.all {
-		if e.ID == id {
+		if changed[e.ID] {
 			next := *e
 			do(&next)
 			l.all[i] = &next

@@ -161,7 +161,7 @@ func (l *erasures) release(ctx context.Context, e *Erasure, holds []Hold) error 
 		}
 	}
 	var err error
-	saved := l.change(e.ID, func(e *Erasure) {
+	saved := l.change([]*Erasure{e}, func(e *Erasure) {
 		if err = l.take(e, chosen); err == nil {
 			e.Held, e.Holds, e.unusedErased = left, keep, false
 		}

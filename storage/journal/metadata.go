@@ -56,6 +56,7 @@ var conversationWire = message[conversation]{
 	6: func(c *conversation) any { return &c.Items },
 	7: func(c *conversation) any { return &c.Remove },
 	8: func(c *conversation) any { return &c.Deleted },
+	9: func(c *conversation) any { return &c.Record },
 }
 
 var propertyWire = message[storage.Property]{

@@ -54,7 +54,7 @@ var (
 // journalColumns and itemColumns are those of smaller tables that have a sum, too.
 var (
 	journalColumns = summed([]column{{name: "journal"}, {name: "segment"}, {name: "ordinal"}})
-	itemColumns    = summed([]column{{name: "org"}, {name: "conversation"}, {name: "id"}, {name: "item"}, {name: "added_at"}})
+	itemColumns    = summed([]column{{name: "org"}, {name: "conversation"}, {name: "id"}, {name: "item"}, {name: "added_at"}, {name: "record", definition: "BLOB"}})
 )
 
 // summedTables are the tables whose rows have a sum.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/storage"
 )
 
@@ -35,8 +37,11 @@ func (w *writer) conversation(f *storage.Annotation) error {
 		return err
 	}
 	for i := range min(len(c.Add), len(c.Items)) {
-		item := []driver.Value{f.Org, c.ID, c.Add[i], c.Items[i], int64(f.At)}
-		_, err := w.c.exec("INSERT OR IGNORE INTO conversation_items ("+columnList(itemColumns, "")+") VALUES (?, ?, ?, ?, ?, ?)", append(item, w.sum.of(itemColumns, item))...)
+		item := []driver.Value{f.Org, c.ID, c.Add[i], c.Items[i], int64(f.At), nil}
+		if c.Record != uuid.Nil {
+			item[5] = c.Record[:]
+		}
+		_, err := w.c.exec("INSERT OR IGNORE INTO conversation_items ("+columnList(itemColumns, "")+") VALUES ("+parameterList(itemColumns)+")", append(item, w.sum.of(itemColumns, item))...)
 		if err != nil {
 			return err
 		}
@@ -130,9 +135,61 @@ func (r reader) items(ctx context.Context, org string, c *storage.Conversation, 
 		if err := compareRow(itemColumns, row); err != nil {
 			return fmt.Errorf("an item of the conversation %s: %w", c.ID, err)
 		}
-		c.Items = append(c.Items, storage.ConversationItem{ID: row[2].(string), JSON: row[3].(string), AddedAt: storage.Timestamp(row[4].(int64))})
+		item := storage.ConversationItem{ID: row[2].(string), JSON: row[3].(string), AddedAt: storage.Timestamp(row[4].(int64))}
+		if record, ok := row[5].([]byte); ok {
+			item.Record = uuid.UUID(record)
+		}
+		c.Items = append(c.Items, item)
 		return nil
 	})
+}
+
+// eraseItems deletes the items that a record has added to conversations, and the conversations in
+// which no other record has added one.
+func (w *writer) eraseItems(ctx context.Context, key storage.RecordKey) error {
+	var conversations []driver.Value
+	err := w.c.query(ctx, "SELECT DISTINCT conversation FROM conversation_items WHERE "+itemsOfRecord, []driver.Value{key.Org, key.ID[:]}, func(row []driver.Value) error {
+		conversations = append(conversations, row[0])
+		return nil
+	})
+	if err != nil || len(conversations) == 0 {
+		return err
+	}
+	if _, err := w.c.exec("DELETE FROM conversation_items WHERE "+itemsOfRecord, key.Org, key.ID[:]); err != nil {
+		return err
+	}
+	for _, id := range conversations {
+		const others = " AND NOT EXISTS (SELECT 1 FROM conversation_items WHERE org = ? AND conversation = ? AND record IS NOT NULL)"
+		if _, err := w.c.exec("DELETE FROM conversations WHERE org = ? AND id = ?"+others, key.Org, id, key.Org, id); err != nil {
+			return err
+		}
+		if _, err := w.c.exec("DELETE FROM conversation_items WHERE org = ? AND conversation = ?"+others, key.Org, id, key.Org, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// itemsOfRecord is the condition of the items that a record has added: see the index of records.
+const itemsOfRecord = "org = ? AND record = ?"
+
+// CountItems implements storage.RecordEraser.
+func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, err error) {
+	err = b.withReader(ctx, func(ctx context.Context, r reader) error {
+		for _, id := range ids {
+			if err := r.c.query(ctx, "SELECT count(*) FROM conversation_items WHERE "+itemsOfRecord, []driver.Value{org, id[:]}, func(row []driver.Value) error {
+				n += row[0].(int64)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting items of conversations in %s: %w", b.path, explain(err))
+	}
+	return n, nil
 }
 
 // PruneConversations deletes items that were added before a time, and conversations

@@ -35,8 +35,12 @@ func (b *Backend) EraseRecords(ctx context.Context, org string, ids []uuid.UUID,
 	return nil
 }
 
-// erase erases a record, and the tag of its session if no other record has the session.
+// erase erases a record, and the tag of its session if no other record has the session. The journal
+// has its content.
 func (w *writer) erase(ctx context.Context, key storage.RecordKey, scope storage.ErasureScope) error {
+	if err := w.eraseItems(ctx, key); err != nil || scope == storage.EraseContent {
+		return err
+	}
 	old, err := w.rows.byKey(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil

@@ -163,7 +163,8 @@ const isRun = "dialect IN ('runs', 'interactions')"
 // the order of time. A search rules out content by it, and reads the details of the rest.
 const withContent = "details_segment"
 
-// addIndexes adds the index of runs, the index of content, and the indexes of the details that filters look up. The
+// addIndexes adds the index of runs, the index of content, the index of the records that have added
+// items to conversations, and the indexes of the details that filters look up. The
 // values of these details are random: with buckets of time in the index, a batch writes only to
 // the few pages of the newest bucket.
 func (c *conn) addIndexes() error {
@@ -175,6 +176,9 @@ func (c *conn) addIndexes() error {
 	}
 	if _, err := c.exec("CREATE INDEX IF NOT EXISTS " + withContent + " ON details (content_segment, n, content_ordinal) WHERE content_segment IS NOT NULL"); err != nil {
 		return fmt.Errorf("adding the index of content: %w", err)
+	}
+	if _, err := c.exec("CREATE INDEX IF NOT EXISTS conversation_items_record ON conversation_items (record) WHERE record IS NOT NULL"); err != nil {
+		return fmt.Errorf("adding the index of the items of records: %w", err)
 	}
 	for _, x := range storage.DetailColumns {
 		if !x.Filter {

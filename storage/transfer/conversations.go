@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/storage"
 )
 
@@ -48,7 +50,11 @@ func readConversations(ctx context.Context, b storage.Backend, org string) *page
 // conversations copies the conversations that were changed later than in the target, or that
 // the target lacks.
 func (c *copier) conversations(ctx context.Context) error {
+	erased := func(record uuid.UUID) bool { return c.To.Erased(storage.RecordKey{Org: c.org, ID: record}) > 0 }
 	return eachConversation(ctx, c.Options, c.org, func(from, to *storage.Conversation) error {
+		if from = from.WithoutErased(erased); from == nil {
+			return nil
+		}
 		if to != nil && to.ChangedAt >= from.ChangedAt {
 			return nil
 		}
@@ -71,19 +77,19 @@ func (c *copier) conversations(ctx context.Context) error {
 }
 
 // changes returns the changes that turn the conversation to into from; to is nil if the target
-// lacks the conversation. Items that were added at the same moment are one change. The change
+// lacks the conversation. Items that a call added at the same moment are one change. The change
 // with the time from.ChangedAt comes last, so that the next copy sees if a copy was cut short.
 func changes(from, to *storage.Conversation) []*storage.Annotation {
 	var removals, list []*storage.Annotation
-	at := func(moment storage.Timestamp) *storage.ConversationChange {
-		if n := len(list); n == 0 || list[n-1].At < moment { // items are in the order of their times
-			list = append(list, &storage.Annotation{At: moment, Conversation: &storage.ConversationChange{ID: from.ID}})
+	at := func(moment storage.Timestamp, record uuid.UUID) *storage.ConversationChange {
+		if n := len(list); n == 0 || list[n-1].At < moment || list[n-1].Conversation.Record != record { // items are in the order of their times
+			list = append(list, &storage.Annotation{At: moment, Conversation: &storage.ConversationChange{ID: from.ID, Record: record}})
 		}
 		return list[len(list)-1].Conversation
 	}
 	copied := make(map[string]bool)
 	if to == nil {
-		creation := at(from.CreatedAt)
+		creation := at(from.CreatedAt, uuid.Nil)
 		creation.Created, creation.User, creation.Metadata = true, from.User, from.Metadata
 	} else {
 		for _, item := range to.Items {
@@ -95,13 +101,13 @@ func changes(from, to *storage.Conversation) []*storage.Annotation {
 			delete(copied, item.ID)
 			continue
 		}
-		change := at(item.AddedAt)
+		change := at(item.AddedAt, item.Record)
 		change.Add, change.Items = append(change.Add, item.ID), append(change.Items, item.JSON)
 	}
 	for id := range copied { // and not in from
 		removals = append(removals, &storage.Annotation{At: from.ChangedAt - 1, Conversation: &storage.ConversationChange{ID: from.ID, Remove: id}})
 	}
-	at(from.ChangedAt).Metadata = from.Metadata
+	at(from.ChangedAt, uuid.Nil).Metadata = from.Metadata
 	return append(removals, list...)
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/storage"
 )
 
@@ -135,4 +137,71 @@ func testConversations(t *testing.T, open opener) {
 	check("globex", "c", 0, "")
 	list("acme", "", 10, "c")
 	list("globex", "", 10)
+}
+
+// The items that erased records have added to conversations are gone, and so are conversations in
+// which no other record has added one. All other items stay.
+func testErasedItems(t *testing.T, open opener) {
+	for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
+		b := open.new(t)
+		eraser, ok := b.(storage.RecordEraser)
+		if !ok {
+			t.Skip("single records cannot be erased")
+		}
+		records, contents := Records(random(7), 3)
+		s := start(t, open, b, contents)
+		for _, r := range records {
+			r.Org = "acme"
+		}
+		ada, bob, none := records[0].ID, records[1].ID, uuid.Nil
+		batch := Batch(records, storage.Position{Segment: 1})
+		add := func(at storage.Timestamp, org, id string, record uuid.UUID, items ...string) {
+			c := &storage.ConversationChange{ID: id, Add: items, Items: items, Record: record}
+			if at == 0 {
+				c.Created, c.User, c.Metadata = true, "ada", "{}"
+			}
+			batch.Annotations = append(batch.Annotations, &storage.Annotation{Org: org, At: epoch + at, Conversation: c})
+		}
+		add(0, "acme", "shared", none, "client's")
+		add(1, "acme", "shared", ada, "ada's")
+		add(2, "acme", "shared", bob, "bob's")
+		add(0, "acme", "hers", none, "client's")
+		add(1, "acme", "hers", ada, "ada's", "ada's second")
+		add(0, "acme", "without calls", none, "client's")
+		add(0, "globex", "hers", ada, "ada's")
+		s.write(batch)
+		check := func(org string, counted int64, want map[string][]string) {
+			t.Helper()
+			if n, err := eraser.CountItems(t.Context(), org, []uuid.UUID{ada, id(random(8))}); n != counted || err != nil {
+				t.Errorf("the record has added %d items, %v, want %d", n, err, counted)
+			}
+			found, err := s.Conversations(t.Context(), org, "", 10)
+			got := make(map[string][]string)
+			for _, c := range found {
+				for _, item := range c.Items {
+					got[c.ID] = append(got[c.ID], item.ID)
+				}
+			}
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %s has %q, %v, want %q", scope, org, got, err, want)
+			}
+		}
+		globex := map[string][]string{"hers": {"ada's"}}
+		check("acme", 3, map[string][]string{
+			"shared": {"client's", "ada's", "bob's"}, "hers": {"client's", "ada's", "ada's second"}, "without calls": {"client's"},
+		})
+		check("globex", 1, globex)
+		for range 2 {
+			if err := eraser.EraseRecords(t.Context(), "acme", []uuid.UUID{ada, id(random(8))}, scope); err != nil {
+				t.Fatal(err)
+			}
+			if err := eraser.EraseUnused(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			check("acme", 0, map[string][]string{"shared": {"client's", "bob's"}, "without calls": {"client's"}})
+			check("globex", 1, globex)
+			s.reopen(batch.End)
+			eraser = s.Backend.(storage.RecordEraser)
+		}
+	}
 }

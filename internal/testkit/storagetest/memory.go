@@ -214,6 +214,7 @@ func (m *Memory) EraseRecords(ctx context.Context, org string, ids []uuid.UUID, 
 	if err := m.usable(ctx); err != nil {
 		return err
 	}
+	m.eraseItems(org, ids)
 	for _, id := range ids {
 		key := storage.RecordKey{Org: org, ID: id}
 		e := m.records[key]

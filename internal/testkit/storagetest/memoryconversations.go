@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/storage"
 )
 
@@ -45,6 +47,36 @@ func (m *Memory) Conversations(ctx context.Context, org, after string, limit int
 		all := slices.SortedFunc(maps.Values(found), func(a, b *storage.Conversation) int { return cmp.Compare(a.ID, b.ID) })
 		return all[:min(limit, len(all))], nil
 	})
+}
+
+// CountItems implements storage.RecordEraser.
+func (m *Memory) CountItems(ctx context.Context, org string, ids []uuid.UUID) (int64, error) {
+	return query(ctx, m, func() (n int64, _ error) {
+		for _, a := range m.changes[org] {
+			if c := a.Conversation; slices.Contains(ids, c.Record) {
+				n += int64(len(c.Add))
+			}
+		}
+		return n, nil
+	})
+}
+
+// eraseItems leaves conversations what storage.Conversation.WithoutErased says.
+func (m *Memory) eraseItems(org string, ids []uuid.UUID) {
+	erased := func(record uuid.UUID) bool { return slices.Contains(ids, record) }
+	var remaining []*storage.Annotation
+	for _, a := range m.changes[org] {
+		if c := storage.ConversationOf(m.changesOf(org, a.Conversation.ID)); c != nil && c.WithoutErased(erased) == nil {
+			continue
+		}
+		if erased(a.Conversation.Record) {
+			change := *a.Conversation
+			change.Add, change.Items = nil, nil
+			a = &storage.Annotation{Org: a.Org, At: a.At, Conversation: &change}
+		}
+		remaining = append(remaining, a)
+	}
+	m.changes[org] = remaining
 }
 
 // PruneConversations implements storage.Conversations.

@@ -59,6 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"repriced records", testRepricedRecords},
 		{"views", testViews},
 		{"conversations", testConversations},
+		{"erased items of conversations", testErasedItems},
 		{"responses", testResponses},
 		{"spans", testSpans},
 		{"journals", testJournals},

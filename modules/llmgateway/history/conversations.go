@@ -202,11 +202,11 @@ func (s *Store) change(c *storage.ConversationChange, after storage.Timestamp) e
 	return s.Journal.AppendAnnotation(a)
 }
 
-// Extend adds the items of a request and of its response to a conversation, whose last change
+// Extend adds the items of a call, those of its request and of its response, to a conversation, whose last change
 // was at after when it was read. It waits until other nodes can read the items; this node can
 // at once.
 func (s *Store) Extend(ctx context.Context, conversation string, after storage.Timestamp, record uuid.UUID, input, output []string) error {
-	c := storage.ConversationChange{ID: conversation}
+	c := storage.ConversationChange{ID: conversation, Record: record}
 	size := 0
 	for i, item := range append(Completed(input, hex.EncodeToString(record[:])), output...) {
 		id := gjson.Get(item, "id").Str

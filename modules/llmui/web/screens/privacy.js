@@ -55,7 +55,7 @@ function Erase({ chosen, close }) {
   return html`<${Form} title="Erase calls" action=${`Erase ${seen ? plural(seen.records, "call") : "them"} for good`} tone="bad" disabled=${!seen?.records} close=${close} failed=${failed} onSubmit=${(e) => (e.preventDefault(), change(post("/v1/erasures", body)))}>
       <p><span class="quiet">Of</span> <b dir="auto">${sayOf(chosen)}</b></p>
       <div role="radiogroup" aria-label="What is erased">${Object.entries(parts).map(([value, [name, says]]) => html`<label class="bar-row"><input type="radio" name="what" value=${value} checked=${what === value} onChange=${() => choose(value)} /> <span>${name} <span class="quiet">${says}</span></span></label>`)}</div>
-      ${error ? html`<p class="notice bad" role="alert">${error}</p>` : !seen ? html`<p class="quiet" role="status">Counting the calls…</p>` : html`<p role="status">${plural(seen.records, "call")} with ${bytes(seen.bytes)} of bodies${seen.held && html`, of which <b>${count(seen.held.records)}</b> under hold stay until the holds are lifted`}.</p>
+      ${error ? html`<p class="notice bad" role="alert">${error}</p>` : !seen ? html`<p class="quiet" role="status">Counting the calls…</p>` : html`<p role="status">${plural(seen.records, "call")} with ${bytes(seen.bytes)} of bodies${seen.conversation_items > 0 && html` and ${plural(seen.conversation_items, "item")} of conversations`}${seen.held && html`, of which <b>${count(seen.held.records)}</b> under hold stay until the holds are lifted`}.</p>
       <details><summary>What remains</summary><ul>${seen.remains.map((r) => html`<li>${r}</li>`)}</ul></details>`}<//>`;
 }
 
