@@ -3,7 +3,11 @@ package money
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
@@ -88,12 +92,23 @@ func (q *quantity) parse(limit string) (plugins.Nanodollars, error) {
 	return plugins.Nanodollars(n), nil
 }
 
-// text writes an amount for people.
+// text writes an amount for people. Dollars have cents, and less than a dollar has three digits.
 func (q *quantity) text(n plugins.Nanodollars) string {
-	if q == dollars {
-		return n.String()
+	size, sign := math.Abs(n.Dollars()), "$"
+	if n < 0 {
+		sign = "-$"
 	}
-	return strconv.FormatInt(int64(n), 10) + q.unit
+	switch {
+	case q != dollars:
+		return strconv.FormatInt(int64(n), 10) + q.unit
+	case n == 0:
+		return "$0"
+	case size >= 1:
+		return sign + humanize.FormatFloat("#,###.##", size)
+	}
+	digits := min(9, 2-int(math.Floor(math.Log10(size))))
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(size, 'f', digits, 64), ".")
+	return sign + whole + "." + fraction[:2] + strings.TrimRight(fraction[2:], "0")
 }
 
 // Amount is an amount of what the budget counts as APIs write it: US dollars, or a number.

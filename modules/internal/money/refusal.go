@@ -55,15 +55,17 @@ func refuse(part *share, short *credits.InsufficientError, b *Budget, reserved b
 	if b != nil && b.quantity != dollars {
 		return refuseRate(part, short, b)
 	}
-	of, more := "credits", "ask for more credits"
-	sums := fmt.Sprintf("The call may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.", part.Amount, short.Granted, short.Spent, short.Reserved)
+	of, more, text := "credits", "ask for more credits", dollars.text
+	sums := fmt.Sprintf("The call may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.",
+		text(part.Amount), text(short.Granted), text(short.Spent), text(short.Reserved))
 	code := codeSpent
 	if reserved {
 		code = codeHeld
 	}
 	if b != nil {
 		of, more = "budget "+b.Name, "ask for a higher limit"
-		sums = fmt.Sprintf("The call may cost %s. Of the limit of %s for %s, %s is spent, and calls in flight hold %s.", part.Amount, b.limit, b.Subject(short.Account), short.Spent, short.Reserved)
+		sums = fmt.Sprintf("The call may cost %s. Of the limit of %s for %s, %s is spent, and calls in flight hold %s.",
+			text(part.Amount), text(b.limit), b.Subject(short.Account), text(short.Spent), text(short.Reserved))
 		switch {
 		case short.FreeAt != 0:
 			sums += fmt.Sprintf(" Enough is free at %s.", short.FreeAt)

@@ -34,3 +34,17 @@ func TestOneValueTooManyIsRefused(t *testing.T) {
 		t.Errorf("the refusal is %+v", err)
 	}
 }
+
+func TestAmountsForPeople(t *testing.T) {
+	for want, n := range map[string]plugins.Nanodollars{
+		"$0": 0, "$0.0195": 19_500_000, "$0.000021": 21_000, "$0.000000001": 1, "$0.50": 500_000_000, "$1.00": 999_999_999,
+		"$499.99": 499_988_100_000, "$1,312.05": 1_312_047_000_000, "-$0.0042": -4_200_000,
+	} {
+		if got := dollars.text(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+	if got := findQuantity("tokens").text(1_200); got != "1200 tokens" {
+		t.Errorf("got %s", got)
+	}
+}
