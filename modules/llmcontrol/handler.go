@@ -26,6 +26,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 func init() {
@@ -149,12 +150,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		refused = &plugins.Error{Status: http.StatusBadRequest, Message: err.Error()}
 	case errors.Is(err, credits.ErrUnavailable):
 		h.logger.Error("the credits and budgets cannot be read", zap.String("path", r.URL.Path), zap.Error(err))
-		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the credits and budgets cannot be read now"}
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the credits and budgets cannot be read now." + journal.Advice(err)}
 	case r.Context().Err() != nil:
 		return // nobody is there to answer
 	default:
 		h.logger.Error("a call of an administrator failed", zap.String("path", r.URL.Path), zap.Error(err))
-		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "what the call asks for cannot be read or written now"}
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "what the call asks for cannot be read or written now." + journal.Advice(err)}
 	}
 	fail(w, e, refused)
 }

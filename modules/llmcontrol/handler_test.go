@@ -588,7 +588,7 @@ func TestCreditsOfTheCaller(t *testing.T) {
 	if err := ledger.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if status, answer := s.as("globex-agent", "GET", "/v1/key", ""); status != http.StatusServiceUnavailable || answer.Get("error").Str != "the credits and budgets cannot be read now" {
+	if status, answer := s.as("globex-agent", "GET", "/v1/key", ""); status != http.StatusServiceUnavailable || answer.Get("error").Str != "the credits and budgets cannot be read now." {
 		t.Errorf("without a ledger: %d %s", status, answer.Raw)
 	}
 }

@@ -196,9 +196,9 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
 	case r.Context().Err() != nil:
 		return // nobody is there to answer
-	case errors.Is(err, storage.ErrUnavailable):
+	case errors.Is(err, storage.ErrUnavailable), journal.Advice(err) != "":
 		h.logger.Error("a query finds the store unavailable", zap.String("path", r.URL.Path), zap.Error(err))
-		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the store cannot be reached; try again later", RetryAfter: retryAfter}
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the store cannot be reached; try again later." + journal.Advice(err), RetryAfter: retryAfter}
 	case errors.Is(err, context.DeadlineExceeded):
 		refused = &plugins.Error{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf("the query took longer than %s; narrow its filter", time.Duration(h.Timeout))}
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // The audit log says who reads content of calls that others have made: by an event for each record,
@@ -55,8 +56,11 @@ func (c *call) auditReads(records []*storage.Record, s *shape) error {
 		return nil
 	}
 	log, err := c.store.ControlIfAny()
-	if log == nil || err != nil {
-		return err
+	if err != nil {
+		return c.refuseRead(err)
+	}
+	if log == nil {
+		return nil
 	}
 	path, reader, user := c.r.Pattern, "public", ""
 	if c.caller != nil {
@@ -89,13 +93,18 @@ func (c *call) auditReads(records []*storage.Record, s *shape) error {
 		}
 		return org.Tell(ctx, action, notes...)
 	}); err != nil {
-		c.logger.Error("content is not shown, because the audit log does not take who reads it", zap.Error(err))
-		return &plugins.Error{
-			Status: http.StatusServiceUnavailable, RetryAfter: retryAfter,
-			Message: "the audit log cannot be written, and content is shown only if the log says who reads it: try again later, or ask without content",
-		}
+		return c.refuseRead(err)
 	}
 	return nil
+}
+
+// refuseRead is the error for content that is not shown, because of an error of the audit log.
+func (c *call) refuseRead(err error) error {
+	c.logger.Error("content is not shown, because the audit log does not take who reads it", zap.Error(err))
+	return &plugins.Error{
+		Status: http.StatusServiceUnavailable, RetryAfter: retryAfter,
+		Message: "the audit log cannot be written, and content is shown only if the log says who reads it: try again later, or ask without content." + journal.Advice(err),
+	}
 }
 
 // audited returns the action of an answer that has content, and the filter of an answer that is one

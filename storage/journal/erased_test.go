@@ -432,7 +432,7 @@ func TestForgottenRecords(t *testing.T) {
 				t.Errorf("check: %+v, %v", report, err)
 			}
 			j = open(t, b, Options{Dir: dir})
-			if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosen); !errors.Is(err, ErrForgotten) {
+			if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosen); Advice(err) == "" {
 				t.Errorf("an erasure is answered by %v", err)
 			}
 			j.Close(t.Context())

@@ -208,19 +208,36 @@ func (w *Witness) checkSealed() {
 	}
 }
 
-// ErrForgotten means that a file of the store is gone or older than it was.
-var ErrForgotten = errors.New("a file of the store is gone or older than it was")
+// RefusedFileError means that a file of the store is not what it was: what needs the file is refused
+// until whoever runs Weir has decided.
+type RefusedFileError struct {
+	Path string
+	// Found is what is wrong with the file, such as `is gone`.
+	Found string
+}
+
+func (e *RefusedFileError) Error() string {
+	return fmt.Sprintf("%s %s. Stop Weir and put back its latest copy, or a whole backup with `weir restore`; or accept the loss with `weir forget %s %s`",
+		e.Path, e.Found, filepath.Dir(e.Path), filepath.Base(e.Path))
+}
+
+// Advice tells clients which file an error is about, without its path, and what to do. It begins with
+// a blank, and is "" if the error is not a RefusedFileError.
+func Advice(err error) string {
+	refused, ok := errors.AsType[*RefusedFileError](err)
+	if !ok {
+		return ""
+	}
+	name := filepath.Base(refused.Path)
+	return fmt.Sprintf(" The store's file %s %s. Whoever runs Weir restores it, or accepts the loss with `weir forget <directory> %[1]s`; the log of Weir names the directory.", name, refused.Found)
+}
 
 // Compare compares a file that another package keeps in the directory with what the checkpoint
-// says of it. is is how far the file reaches, zero if there is no file. The error is ErrForgotten.
+// says of it. is is how far the file reaches, zero if there is no file. The error is a RefusedFileError.
 func (w *Witness) Compare(name string, is Reach) error {
 	err := CompareReach(w.j.dir, name, is, w.Reached(name))
-	if err != nil {
-		found := "is older or shorter than it was: what depends on it is refused"
-		if is == (Reach{}) {
-			found = "is gone: what depends on it is refused"
-		}
-		w.Damaged(name, found)
+	if refused, ok := errors.AsType[*RefusedFileError](err); ok {
+		w.Damaged(name, refused.Found+": what depends on it is refused")
 	}
 	return err
 }
@@ -262,18 +279,17 @@ func (w *Witness) checkOthers() {
 	}
 }
 
-// CompareReach returns an ErrForgotten if a file in the directory of a journal reaches less far
+// CompareReach returns a RefusedFileError if a file in the directory of a journal reaches less far
 // than it did.
 func CompareReach(dir, name string, is, was Reach) error {
 	if !is.before(was) {
 		return nil
 	}
-	what := "is older or shorter than it was"
+	found := "is older or shorter than it was"
 	if is == (Reach{}) {
-		what = "is gone"
+		found = "is gone"
 	}
-	return fmt.Errorf("%w: %s %s. Stop Weir and put back its latest copy, or a whole backup with `weir restore`; or accept the loss with `weir forget %s %s`",
-		ErrForgotten, filepath.Join(dir, name), what, dir, name)
+	return &RefusedFileError{filepath.Join(dir, name), found}
 }
 
 // Knows reports whether the checkpoint in a directory says that there is a file.

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // Checker admits the keys of one store.
@@ -50,7 +51,7 @@ func (c Checker) Check(r *http.Request, secret, scope string) (*Key, *plugins.Er
 	case errors.Is(err, ErrUnknownKey):
 		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key is not known, has expired, or is disabled.")
 	case errors.Is(err, ErrKeysUnavailable):
-		return nil, plugins.Unavailable("keys_unavailable", retryAfter, "The keys of the gateway cannot be read now.")
+		return nil, plugins.Unavailable("keys_unavailable", retryAfter, "The keys of the gateway cannot be read now."+journal.Advice(err))
 	case errors.Is(err, identity.ErrUnavailable):
 		return nil, plugins.Unavailable("identity_unavailable", retryAfter, "The token cannot be verified now: its issuer does not answer.")
 	}

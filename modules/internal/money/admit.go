@@ -122,7 +122,7 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 		return &Bill{budgets: m, account: s.Account, call: s.Call}, nil
 	}
 	m.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
-	return nil, plugins.Unavailable("budget_unavailable", unavailableRetryAfter, "The gateway cannot read its credits and budgets, and makes no call that they bound.")
+	return nil, unavailable(err)
 }
 
 // setAside reserves what a call may use, of each quantity that something bounds. After an

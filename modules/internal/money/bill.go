@@ -264,7 +264,7 @@ func (t *Bill) Hold(ctx context.Context) error {
 		}
 		if err != nil {
 			t.budgets.Logger.Error("a call cannot be counted, and is not made", zap.String("org", part.Org), zap.Error(err))
-			return plugins.Unavailable("budget_unavailable", unavailableRetryAfter, "The gateway cannot read its credits and budgets, and makes no call that they bound.")
+			return unavailable(err)
 		}
 	}
 	return nil

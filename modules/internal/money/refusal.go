@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // reservedRetryAfter is when a call should come back that waits for others to end.
@@ -16,6 +17,11 @@ const reservedRetryAfter = 5 * time.Second
 
 // unavailableRetryAfter is when a call should come back that found no ledger.
 const unavailableRetryAfter = 10 * time.Second
+
+// unavailable is the error for a call that cannot be counted.
+func unavailable(err error) *plugins.Error {
+	return plugins.Unavailable("budget_unavailable", unavailableRetryAfter, "The gateway cannot read its credits and budgets, and makes no call that they bound."+journal.Advice(err))
+}
 
 // notPriced is the error for a call whose use is not known and would have to be counted.
 func notPriced(s Spending, budgets bounding) *plugins.Error {

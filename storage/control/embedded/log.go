@@ -69,7 +69,7 @@ func Exists(dir string) bool {
 
 // Open opens the file of a directory, or makes it. j is the journal in the directory, which
 // knows how far the file must reach: if it does not, because it was deleted or replaced by an
-// older one, the error is journal.ErrForgotten. j is nil if nothing knows.
+// older one, the error is a journal.RefusedFileError. j is nil if nothing knows.
 func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && j != nil {

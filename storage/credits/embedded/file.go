@@ -93,11 +93,11 @@ func (f *file) statePath() string { return f.path + ".state" }
 
 // refuse returns why nothing can be spent until an operator has decided.
 func (f *file) refuse(why string) error {
+	refused := &journal.RefusedFileError{Path: f.path, Found: "cannot be trusted, because " + why}
 	if f.journal != nil {
-		f.journal.Witness().Damaged(FileName, "cannot be trusted, because "+why+": what depends on it is refused")
+		f.journal.Witness().Damaged(FileName, refused.Found+": what depends on it is refused")
 	}
-	return fmt.Errorf("%s cannot be trusted: %s. Stop Weir and put back its latest copy, or a whole backup with `weir restore`; or move the file away, to begin again with the configured grants. If it is not the file of the last charges, say so with `weir forget %s credits`",
-		f.path, why, filepath.Dir(f.path))
+	return fmt.Errorf("%w; or move the file away, to begin again with the configured grants", refused)
 }
 
 // load reads the file. Lines at its end that are not whole are what a crash left.
