@@ -4,6 +4,7 @@ package llmui
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/encode/gzip"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
@@ -68,6 +71,7 @@ type Handler struct {
 	checker access.Checker
 	query   llmquery.Handler
 	keys    llmcontrol.Handler
+	encoder encode.Encode // compresses answers of the API
 	origin  *http.CrossOriginProtection
 	login   *identity.Login // nil without Login
 	logger  *zap.Logger
@@ -83,7 +87,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.Store = cmp.Or(h.Store, stores.DefaultName)
 	h.Org = cmp.Or(h.Org, stores.DefaultName)
 	h.query.Store, h.keys.Store = h.Store, h.Store
-	if err := errors.Join(h.query.Provision(ctx), h.keys.Provision(ctx)); err != nil {
+	h.encoder.EncodingsRaw = caddy.ModuleMap{"gzip": json.RawMessage("{}")}
+	if err := errors.Join(h.query.Provision(ctx), h.keys.Provision(ctx), h.encoder.Provision(ctx)); err != nil {
 		return err
 	}
 	var err error
@@ -167,9 +172,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	r = access.WithKey(r, key)
 	r.URL.Path, r.URL.RawPath = "/"+path, strings.TrimPrefix(r.URL.RawPath, "/api")
-	return h.query.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		return h.keys.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-			return fail(w, http.StatusNotFound, "there is no "+r.URL.Path)
+	return h.encoder.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return h.query.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+			return h.keys.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+				return fail(w, http.StatusNotFound, "there is no "+r.URL.Path)
+			}))
 		}))
 	}))
 }

@@ -298,6 +298,20 @@ func TestThePagesAreSmall(t *testing.T) {
 	}
 }
 
+// Answers of the API are compressed, and a browser that has one gets it only once.
+func TestAnswersAreCompressed(t *testing.T) {
+	_, site := newSite(t)
+	header := http.Header{"X-User": ada["X-User"], "Accept-Encoding": {"gzip"}}
+	resp, _ := do(t, http.MethodPost, site+"/api/v1/metrics/query", `{"filter":"all"}`, header)
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("the answer is %d, %v", resp.StatusCode, resp.Header)
+	}
+	header.Set("If-None-Match", resp.Header.Get("ETag"))
+	if resp, _ := do(t, http.MethodPost, site+"/api/v1/metrics/query", `{"filter":"all"}`, header); resp.StatusCode != http.StatusNotModified {
+		t.Errorf("asked again, it answers %d", resp.StatusCode)
+	}
+}
+
 func TestTheStateOfTheStoreIsForItsOperator(t *testing.T) {
 	site, trusted := newSite(t)
 	session := func(key string) http.Header {
