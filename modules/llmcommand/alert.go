@@ -65,25 +65,15 @@ func alertHistory(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	const path = "/v1/alerts?limit=200"
-	for page := path; page != ""; {
-		data, err := keys(cmd, http.MethodGet, page, nil)
-		if err != nil {
-			return err
-		}
-		for _, alert := range data.Get("items").Array() {
-			for _, d := range alert.Get("deliveries").Array() { // a row has the fields of both; the id is the alert's
-				if err := out.write(merge(alert, d)); err != nil {
-					return err
-				}
+	err = eachItem(cmd, "/v1/alerts?limit=200", "after", func(alert gjson.Result) error {
+		for _, d := range alert.Get("deliveries").Array() { // a row has the fields of both; the id is the alert's
+			if err := out.write(merge(alert, d)); err != nil {
+				return err
 			}
 		}
-		page = ""
-		if id := data.Get("next").Str; id != "" {
-			page = path + "&after=" + url.QueryEscape(id)
-		}
-	}
-	return out.flush()
+		return nil
+	})
+	return errors.Join(err, out.flush())
 }
 
 func testChannel(cmd *cobra.Command, args []string) error {

@@ -38,22 +38,20 @@ func budgetCommand(cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		data, err := keys(cmd, http.MethodGet, "/v1/budgets?limit=200", nil)
-		if err != nil {
-			return err
-		}
-		var rows []gjson.Result
-		for _, budget := range data.Get("items").Array() {
+		err = eachItem(cmd, "/v1/budgets?limit=200&values=200", "after", func(budget gjson.Result) error {
 			budget = withCalls(budget)
+			if budget.Get("accounts.#").Int() == 0 {
+				return out.write(budget)
+			}
 			for _, account := range budget.Get("accounts").Array() { // a row has the fields of both
 				row := merge(budget, account)
-				rows = append(rows, merge(row, gjson.Parse(`{"whose":`+whose(row)+"}")))
+				if err := out.write(merge(row, gjson.Parse(`{"whose":`+whose(row)+"}"))); err != nil {
+					return err
+				}
 			}
-			if budget.Get("accounts.#").Int() == 0 {
-				rows = append(rows, budget)
-			}
-		}
-		return writeRows(out, rows)
+			return nil
+		})
+		return errors.Join(err, out.flush())
 	}
 }
 

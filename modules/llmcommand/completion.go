@@ -39,7 +39,7 @@ var listings = map[string]struct {
 }{
 	"<id>":      {"/v1/keys?limit=200", "items", "id", "name"},
 	"<project>": {projectsPath + "?limit=100", "@this", "name", ""},
-	"<budget>":  {"/v1/budgets?limit=1", "items", "name", ""},
+	"<budget>":  {"/v1/budgets?limit=200&values=1", "items", "name", ""},
 	"<member>":  {membersPath + "?limit=100", "@this", "email", "role"},
 	"<channel>": {"/v1/alerts/channels", "items", "name", "kind"},
 	"<hold>":    {"/v1/holds?limit=200", "items", "id", "reason"},

@@ -163,19 +163,24 @@ func listKeys(cmd *cobra.Command, _ []string) error {
 	return listPages(cmd, keysPath(cmd)+"?"+query.Encode(), "after", keyColumns)
 }
 
-// listPages writes all pages of a list. Each page names the next page.
+// listPages writes all pages of a list.
 func listPages(cmd *cobra.Command, path, next string, columns []column) error {
 	out, err := outputOf(cmd, cmd.OutOrStdout(), false, columns, queryFormats...)
 	if err != nil {
 		return err
 	}
+	return errors.Join(eachItem(cmd, path, next, out.write), out.flush())
+}
+
+// eachItem calls f with each item of a list. Each page names the next one, for the option next.
+func eachItem(cmd *cobra.Command, path, next string, f func(gjson.Result) error) error {
 	for page := path; page != ""; {
 		data, err := keys(cmd, http.MethodGet, page, nil)
 		if err != nil {
 			return err
 		}
 		for _, item := range data.Get("items").Array() {
-			if err := out.write(item); err != nil {
+			if err := f(item); err != nil {
 				return err
 			}
 		}
@@ -184,7 +189,7 @@ func listPages(cmd *cobra.Command, path, next string, columns []column) error {
 			page = path + "&" + next + "=" + url.QueryEscape(id)
 		}
 	}
-	return out.flush()
+	return nil
 }
 
 var allKeyColumns = append(slices.Clip(keyColumns),

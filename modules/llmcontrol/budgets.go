@@ -95,38 +95,64 @@ func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balanc
 	return d
 }
 
-func listBudgets(c *call) (any, error) {
-	limit, _, err := c.query()
-	if err != nil {
-		return nil, err
-	}
-	list := []budget{}
+// listedBudget is a budget of the configuration, or a rule with another name.
+type listedBudget struct {
+	name       string
+	configured *llmapp.Budget // nil for a rule
+	rule       *control.Rule
+}
+
+// budgetsAfter returns the budgets with the names after one, in their order.
+func (c *call) budgetsAfter(name string) (list []listedBudget, err error) {
+	configured := make(map[string]bool)
 	for _, b := range c.app.Money().Configured(c.org.Name) {
-		d, err := c.describe(b, nil, limit)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, d)
+		configured[b.Name] = true
+		list = append(list, listedBudget{name: b.Name, configured: b})
 	}
 	rules, err := control.Rules(c.ctx, c.org.Log, c.org.Name)
+	for _, r := range rules {
+		if !configured[r.Name] {
+			list = append(list, listedBudget{name: r.Name, rule: r})
+		}
+	}
+	list = slices.DeleteFunc(list, func(l listedBudget) bool { return l.name <= name })
+	slices.SortFunc(list, func(a, b listedBudget) int { return cmp.Compare(a.name, b.name) })
+	return list, err
+}
+
+func listBudgets(c *call) (any, error) {
+	limit, texts, err := c.query("after", "values")
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range rules {
-		b, err := c.app.Money().ParseStored(c.org.Name, r.Budget)
-		if err != nil {
-			return nil, unreadable(r, err)
+	values, err := countOf("values", texts[1], maxPage)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.budgetsAfter(texts[0])
+	if err != nil {
+		return nil, err
+	}
+	p, items := page{}, []budget{}
+	if len(list) > limit {
+		list = list[:limit]
+		p.Next = &list[limit-1].name
+	}
+	for _, l := range list {
+		b := l.configured
+		if b == nil {
+			if b, err = c.app.Money().ParseStored(c.org.Name, l.rule.Budget); err != nil {
+				return nil, unreadable(l.rule, err)
+			}
 		}
-		if c.configured(r.Name) != nil {
-			continue
-		}
-		d, err := c.describe(b, r, limit)
+		d, err := c.describe(b, l.rule, values)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, d)
+		items = append(items, d)
 	}
-	return page{Items: list}, nil
+	p.Items = items
+	return p, nil
 }
 
 // unreadable is the error for a rule that the configuration no longer allows, such as one

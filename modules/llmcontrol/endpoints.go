@@ -59,7 +59,7 @@ var endpoints = slices.Concat(
 	}),
 	section("budgets", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodGet, "/v1/budgets", listBudgets,
-			"listBudgets", "What budgets count in the present windows, of the values that spent the most", []string{"Limit"}, "", "BudgetPage"},
+			"listBudgets", "What budgets count in the present windows, of the values that spent the most, by name", []string{"Limit", "After", "Values"}, "", "BudgetPage"},
 		{http.MethodPost, "/v1/budgets", setBudget,
 			"setBudget", "Makes the budget of a name, or replaces it", nil, "BudgetSettings", "Budget"},
 		{http.MethodPost, "/v1/budgets/try", tryBudget,

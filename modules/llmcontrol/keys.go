@@ -142,16 +142,22 @@ func queryOf(given url.Values, maxLimit int, names ...string) (limit int, values
 			return 0, nil, bad("%s: there is no such option, only %s", name, strings.Join(append(names, "limit"), ", "))
 		}
 	}
-	limit = defaultPage
-	if text := given.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxLimit {
-			return 0, nil, bad("limit: a number from 1 to %d is expected", maxLimit)
-		}
-	}
 	for _, name := range names {
 		values = append(values, given.Get(name))
 	}
-	return limit, values, nil
+	limit, err = countOf("limit", given.Get("limit"), maxLimit)
+	return limit, values, err
+}
+
+// countOf reads how many of something are asked for: a page if the text is empty.
+func countOf(name, text string, maximum int) (n int, err error) {
+	if text == "" {
+		return defaultPage, nil
+	}
+	if n, err = strconv.Atoi(text); err != nil || n < 1 || n > maximum {
+		return 0, bad("%s: a number from 1 to %d is expected", name, maximum)
+	}
+	return n, nil
 }
 
 // listedKey is a key of a list.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -254,11 +255,27 @@ func TestBudgetsAtRunTime(t *testing.T) {
 	s.must(admin, "POST", path, `{"name":"at once","limit":"3","quantity":"concurrent"}`)
 	s.must(admin, "PATCH", path+"/at%20once", `{"limit":"4"}`)
 	list := s.must(admin, "GET", path, "").Get("items")
-	if got := list.Get("#.name").Raw; got != `["everybody","one","run","team a","at once"]` {
+	if got := list.Get("#.name").Raw; got != `["at once","everybody","one","run","team a"]` {
 		t.Error(got)
 	}
-	if list.Get("0.id").Type != gjson.Null || list.Get("3.id").Str == "" {
+	if list.Get("1.id").Type != gjson.Null || list.Get("4.id").Str == "" {
 		t.Error(list.Raw)
+	}
+	var paged []string
+	for next := ""; ; {
+		p := s.must(admin, "GET", path+"?limit=2&values=1&after="+url.QueryEscape(next), "")
+		for _, b := range p.Get("items.#.name").Array() {
+			paged = append(paged, b.Str)
+		}
+		if next = p.Get("next").Str; next == "" {
+			break
+		}
+	}
+	if want := []string{"at once", "everybody", "one", "run", "team a"}; !slices.Equal(paged, want) {
+		t.Errorf("the pages have %q", paged)
+	}
+	if status, answer := s.as(admin, "GET", path+"?values=0", ""); status != http.StatusBadRequest || !strings.Contains(answer.Raw, "values: a number from 1 to 200") {
+		t.Errorf("%d %s", status, answer.Raw)
 	}
 	for _, c := range []struct {
 		status       int

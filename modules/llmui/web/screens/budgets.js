@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from "../html.js";
 import { attributes, sayOf } from "../filter.js";
 import { elsewhere } from "../state.js";
-import { post, remove, useAnswer } from "../api.js";
+import { post, remove, useAll } from "../api.js";
 import { Bar, To } from "../parts/basics.js";
 import { Delete, Dialog, Form, options, useChange, Warnings } from "../parts/form.js";
 import { List } from "../parts/list.js";
@@ -49,11 +49,11 @@ const columns = (edit, change) => [
 
 // Budgets shows what budgets count and where that leads, and creates, changes and deletes them.
 export function Budgets() {
-  const state = useAnswer("/v1/budgets?limit=200");
+  const state = useAll("/v1/budgets?values=200");
   const [edited, edit] = useState(); // a budget, {} for a new one
   const [change, failed] = useChange();
   const [changed, done] = useState();
-  const rows = useMemo(() => state.data && rowsOf(state.data.items), [state.data]), close = rows?.filter(({ b, share }) => share >= warns(b)).length;
+  const rows = useMemo(() => state.data && rowsOf(state.data), [state.data]), close = rows?.filter(({ b, share }) => share >= warns(b)).length;
   const shown = useMemo(() => columns(edit, change), []);
   return html`${failed}<${Warnings} of=${changed} />
     ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Settings} b=${edited} close=${close} onDone=${done} />`}<//>`}
@@ -70,22 +70,33 @@ function scopeOf(filter) {
   return attribute && Object.keys(operation).join() === "equals" ? [attribute, operation.equals] : null;
 }
 
+// subjectOf is the attribute of a `per` that the form can choose: a property has a name beside it.
+const subjectOf = (per = "") => (per?.startsWith("property.") ? "property" : per || "");
+
+// Stages are the parts of a limit at which Weir reports, and may send calls to other models.
+function Stages({ stages }) {
+  const [list, set] = useState(stages.map((s, key) => ({ ...s, key })));
+  return html`<fieldset class="rows"><legend>When a part of the limit is spent</legend>${list.map(({ key, at, use }) => html`<span class="bar-row" key=${key}>at <input name="at" type="number" min="1" max="100" required aria-label="Percent of the limit" defaultValue=${at} /> % report<label class="bar-row">, and call <input name="use" aria-label="Alias to call in place of the model" placeholder="the same models" defaultValue=${use || ""} /></label>
+      <button type="button" class="quiet" aria-label="Remove the stage" onClick=${() => set(list.filter((s) => s.key !== key))}>✕</button></span>`)}
+    <button type="button" class="quiet" onClick=${() => set([...list, { key: Date.now(), at: "" }])}>Add a stage</button></fieldset>`;
+}
+
 // Settings creates a budget, or changes one. The name and the filter say what was counted: a budget
 // with other ones begins again at 0.
 function Settings({ b, close, onDone }) {
   const [change, failed] = useChange((budget) => (onDone(budget), close()));
   const scope = scopeOf(b.filter);
   const [attribute, setAttribute] = useState(scope ? scope[0] : "other");
+  const [per, setPer] = useState(subjectOf(b.per)), [quantity, setQuantity] = useState(b.quantity || "usd"), [window, setWindow] = useState(Object.hasOwn(windows, b.window || "month") ? b.window || "month" : "other");
   const settings = (target) => {
-    const form = new FormData(target), text = (name) => (form.get(name) || "").trim(), alert = Number(text("alert"));
-    const kept = (b.stages || []).filter((s) => s.use || s.at === 100);
-    return {
-      name: b.name || text("name"), limit: text("limit"), quantity: text("quantity"), timezone: b.timezone || zone,
-      ...(text("quantity") !== "concurrent" && { window: text("window") }), ...(text("per") && { per: text("per") }),
-      ...(attribute === "other" ? { filter: b.filter } : attribute && { filter: { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } } }),
-      ...(alert || kept.length ? { stages: [...(alert ? [{ at: alert }] : []), ...kept] } : {}),
-      ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }), ...(text("observe") && { observe: true }),
+    const form = new FormData(target), text = (name) => (form.get(name) || "").trim(), uses = form.getAll("use");
+    const settings = {
+      name: b.name || text("name"), limit: text("limit"), quantity, observe: Boolean(text("observe")), trust: Boolean(text("trust")), cut: Boolean(text("cut")), wait: text("wait"), on_unpriced: text("on_unpriced"), since: text("since"),
+      window: quantity === "concurrent" ? "" : text("length") || window, timezone: text("timezone"), per: per === "property" ? "property." + text("property") : per,
+      filter: attribute === "other" ? JSON.parse(text("filter")) : attribute && { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } },
+      stages: form.getAll("at").map((at, i) => ({ at: Number(at), ...(uses[i].trim() && { use: uses[i].trim() }) })),
     };
+    return Object.fromEntries(Object.entries(settings).filter(([, value]) => value && value.length !== 0));
   };
   const [trial, setTrial] = useState({}); // {asking}, {error} or what the API answers
   const attempt = ({ target: { form } }) => {
@@ -95,13 +106,25 @@ function Settings({ b, close, onDone }) {
     // Records have no other names than those that calls say of themselves.
     post("/v1/budgets/try", { budget: { ...settings(form), name: "trial", trust: true }, from: new Date(Date.now() - days.value * 864e5).toISOString(), limit: 0 }).then(setTrial, (error) => setTrial({ error: error.message }));
   };
-  return html`<${Form} title=${b.name || "Create a budget"} action=${b.name ? "Save" : "Create"} close=${close} failed=${failed} onSubmit=${(e) => (e.preventDefault(), change(post("/v1/budgets", settings(e.target))))} onInput=${() => setTrial({})}>
+  const save = (e) => {
+    e.preventDefault();
+    change((async () => post("/v1/budgets", settings(e.target)))()); // a filter may be no JSON
+  };
+  return html`<${Form} title=${b.name || "Create a budget"} action=${b.name ? "Save" : "Create"} close=${close} failed=${failed} onSubmit=${save} onInput=${() => setTrial({})}>
       ${!b.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="search team" /></label>`}
-      <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select name="quantity" aria-label="What counts">${options(quantities, b.quantity)}</select><select name="window" aria-label="Window">${options(Object.hasOwn(windows, b.window || "month") ? windows : { ...windows, [b.window]: b.window }, b.window || "month")}</select></span></label>
-      <label>Counts <span class="bar-row"><select aria-label="Which calls count" value=${attribute} onChange=${(e) => setAttribute(e.target.value)}><option value="">all calls</option>${Object.keys(attributes).map((a) => html`<option value=${a}>calls of one ${a}</option>`)}${!scope && html`<option value="other">${sayOf(b.filter)}</option>`}</select>${attribute && attribute !== "other" && html`<input name="value" required aria-label=${"Which " + attribute} placeholder=${attribute} defaultValue=${scope?.[1] || ""} />`}</span></label>
-      <label>Give each its own limit <select name="per">${options({ "": "no, all share it", ...Object.fromEntries([...Object.keys(attributes), "tree"].map((a) => [a, a === "tree" ? "each agent run" : "each " + a])) }, b.per || "")}</select></label>
-      <label>Report at <span class="bar-row"><input name="alert" type="number" min="0" max="99" defaultValue=${b.name ? (b.stages.find((s) => !s.use && s.at < 100)?.at ?? "") : 80} /> % of the limit</span></label>
+      <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select aria-label="What counts" value=${quantity} onChange=${(e) => setQuantity(e.target.value)}>${options(quantities, quantity)}</select>${quantity !== "concurrent" && html`<select aria-label="Window" value=${window} onChange=${(e) => setWindow(e.target.value)}>${options({ ...windows, other: "in another time…" }, window)}</select>${window === "other" && html`<input name="length" required size="6" aria-label="Length of the window" placeholder="12h" defaultValue=${b.window || ""} />`}`}</span></label>
+      <label>Counts <span class="bar-row"><select aria-label="Which calls count" value=${attribute} onChange=${(e) => setAttribute(e.target.value)}><option value="">all calls</option>${Object.keys(attributes).map((a) => html`<option value=${a}>calls of one ${a}</option>`)}<option value="other">calls of a filter…</option></select>${attribute && attribute !== "other" && html`<input name="value" required aria-label=${"Which " + attribute} placeholder=${attribute} defaultValue=${scope?.[1] || ""} />`}</span></label>
+      ${attribute === "other" && html`<label><span>Filter <span class="quiet">${b.filter && sayOf(b.filter)}</span></span><textarea name="filter" required rows="2" spellcheck=${false} placeholder=${`{"request_response_rmt": {"model": {"contains": "opus"}}}`} defaultValue=${b.filter && b.filter !== "all" ? JSON.stringify(b.filter) : ""}></textarea></label>`}
+      <label>Give each its own limit <span class="bar-row"><select value=${per} onChange=${(e) => setPer(e.target.value)}>${options({ "": "no, all share it", ...Object.fromEntries(Object.keys(attributes).map((a) => [a, "each " + a])), tree: "each agent run", property: "each value of a property…" }, per)}</select>${per === "property" && html`<input name="property" required aria-label="Name of the property" placeholder="Team" defaultValue=${b.per?.slice(9) || ""} />`}</span></label>
+      <${Stages} stages=${b.name ? b.stages : [{ at: 80 }]} />
       <label class="bar-row"><input type="checkbox" name="observe" defaultChecked=${b.observe} /> Observe: refuse nothing, and count what it would refuse</label>
+      <details open=${Boolean(b.trust || b.cut || b.since || b.on_unpriced === "pass" || (b.wait && b.wait !== "0s"))}><summary>More settings</summary>
+      <label class="bar-row"><input type="checkbox" name="trust" defaultChecked=${b.trust} /> Believe the users, sessions and properties that calls name</label>
+      <label class="bar-row"><input type="checkbox" name="cut" defaultChecked=${b.cut} /> Cut: let a stream begin that may not fit, and end it at the limit</label>
+      <label>A call that does not fit waits <input name="wait" placeholder="0s: it is refused at once" defaultValue=${b.wait && b.wait !== "0s" ? b.wait : ""} /></label>
+      <label>A call without a price <select name="on_unpriced">${options({ refuse: "is refused", pass: "passes, and counts nothing" }, b.on_unpriced || "refuse")}</select></label>
+      ${quantity !== "concurrent" && /^(day|week|month|year)$/.test(window) && html`<label>Time zone of the window <input name="timezone" defaultValue=${b.timezone || zone} /></label>`}
+      <label>Begins with the records since <input name="since" placeholder="it begins at zero; or 2026-11-01" defaultValue=${b.since || ""} /></label></details>
       ${b.name && html`<p class="quiet">If you change which calls count, the budget starts again at zero.</p>`}
       <div class="bar-row"><button type="button" onClick=${attempt} disabled=${trial.asking}>Try it on past calls</button><select name="days" aria-label="Which past calls">${options({ 7: "of 7 days", 30: "of 30 days", 90: "of 90 days" }, "30")}</select></div>
       <${Tried} t=${trial} /><//>`;

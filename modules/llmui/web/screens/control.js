@@ -84,12 +84,12 @@ const creators = { members: "members", owners: "owners", keys: "its keys" };
 // Projects lists the projects with what each has cost, and what is left of its budget, or shows one.
 export function Projects() {
   const v = useView();
-  const projects = useAll("/v1/organization/projects"), keys = useAll("/v1/keys"), budgets = useAnswer("/v1/budgets?limit=200");
+  const projects = useAll("/v1/organization/projects"), keys = useAll("/v1/keys"), budgets = useAll("/v1/budgets?values=200");
   const costs = useCosts(v, "project");
   const [creating, create] = useState(false);
   const [change, failed] = useChange(() => create(false));
   const rows = useMemo(() => {
-    const accounts = placed(budgets.data?.items || []);
+    const accounts = placed(budgets.data || []);
     return projects.data?.map((p) => ({ ...p, calls: costs && (costs.get(p.name)?.requests ?? 0), cost: costs && (costs.get(p.name)?.cost ?? 0), budget: accounts.get("project" + p.name)?.[0], keys: keys.data?.filter((k) => k.project === p.name).length }));
   }, [projects.data, keys.data, budgets.data, costs]);
   const one = v.id && rows?.find((p) => p.id === v.id);

@@ -63,7 +63,7 @@ const columns = [
 // Keys lists all keys; those that are chosen are disabled or deleted together.
 export function Keys() {
   const v = useView();
-  const keys = useAll("/v1/keys"), budgets = useAnswer("/v1/budgets?limit=200");
+  const keys = useAll("/v1/keys"), budgets = useAll("/v1/budgets?values=200");
   const costs = useCosts(v, "key_id");
   const [chosen, choose] = useState(new Set());
   const [creating, create] = useState(false);
@@ -71,7 +71,7 @@ export function Keys() {
   const [secret, show] = useState(); // the key that has just got its secret
   const [change, failed] = useChange(() => choose(new Set()));
   const rows = useMemo(() => {
-    const accounts = placed(budgets.data?.items || []);
+    const accounts = placed(budgets.data || []);
     return keys.data?.map((k) => ({ ...k, cost: costs && (costs.get(k.id)?.cost ?? 0), budget: budgetOf(k, accounts) }));
   }, [keys.data, budgets.data, costs]);
   const shown = useMemo(() => [
