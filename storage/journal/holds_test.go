@@ -47,6 +47,13 @@ func (p *placed) set(t *testing.T, j *Journal, all ...Hold) {
 	}
 }
 
+// fail has the holds answer with err, nil where they can be read.
+func (p *placed) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
 func holdOf(id, filter string) Hold {
 	f, err := storage.ParseFilter([]byte(filter), storage.RequestResponse)
 	if err != nil {
@@ -159,7 +166,7 @@ func TestRetentionKeepsWhatIsUnderHold(t *testing.T) {
 // Nothing is deleted while the holds cannot be read.
 func TestRetentionWaitsForTheHolds(t *testing.T) {
 	s := newHeldStore(t, Options{Retention: 24 * time.Hour})
-	s.holds.err = errors.New("away")
+	s.holds.fail(errors.New("away"))
 	s.clock.Add((48 * time.Hour).Milliseconds())
 	alone(s.Journal)
 	s.maintenance.pass(t.Context())
@@ -167,7 +174,7 @@ func TestRetentionWaitsForTheHolds(t *testing.T) {
 	if err := s.UnderHolds(t.Context(), []string{"acme"}, func([]Hold) error { return nil }); err == nil {
 		t.Error("an erasure may begin")
 	}
-	s.holds.err = nil
+	s.holds.fail(nil)
 	s.maintenance.pass(t.Context())
 	s.left(func(*storage.Record) bool { return false })
 }
