@@ -216,6 +216,9 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 	}
 }
 
+// itemOf is the id of an item that the nth record of a test has added to a conversation.
+func itemOf(n int) string { return fmt.Sprintf("item-of-record-%d", n) }
+
 // What was erased after a backup is erased again in a store that is restored from it, and holds that
 // were placed after it are in force: as newer backups know, or the directory of the store that was
 // moved away.
@@ -228,6 +231,10 @@ func TestRestoreRepeatsErasures(t *testing.T) {
 			scopes := map[int]storage.ErasureScope{0: storage.EraseRecord, 1: storage.EraseContent}
 			for n := range records {
 				records[n] = l.call(t, n)
+				item := &storage.ConversationChange{ID: "shared", Created: n == 0, Metadata: "{}", Add: []string{itemOf(n)}, Items: []string{"{}"}, Record: records[n].ID}
+				if err := l.AppendAnnotation(&storage.Annotation{Org: "acme", At: storage.Timestamp(n + 1), Conversation: item}); err != nil {
+					t.Fatal(err)
+				}
 			}
 			l.all(t)
 			var err error
@@ -258,7 +265,7 @@ func TestRestoreRepeatsErasures(t *testing.T) {
 				}
 			}
 			for n, scope := range scopes {
-				e := journal.Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: storage.Millis(time.Now()), Records: 1}
+				e := journal.Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: storage.Millis(time.Now()), Records: 1, Items: 1}
 				if err := l.Erase(e, []journal.Chosen{{ID: records[n].ID, Content: records[n].Content}}); err != nil {
 					t.Fatal(err)
 				}
@@ -309,19 +316,23 @@ func TestRestoreRepeatsErasures(t *testing.T) {
 					t.Errorf("the content of record %d is %v, %v", n, c, err)
 				}
 			}
+			if c, err := l.Conversation(t.Context(), "acme", "shared", storage.AllItems); err != nil || len(c.Items) != 1 || c.Items[0].ID != itemOf(2) {
+				t.Errorf("the conversation is %+v, %v", c, err)
+			}
 			l.end()
 			whole(t, to)
 			for n, record := range records {
-				found := false
+				user, item := false, false
 				err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
 					if err == nil && d.Type().IsRegular() {
 						text, failed := os.ReadFile(path)
-						found, err = found || strings.Contains(string(text), record.UserID), failed
+						user, item = user || strings.Contains(string(text), record.UserID), item || strings.Contains(string(text), itemOf(n))
+						err = failed
 					}
 					return err
 				})
-				if found == (scopes[n] == storage.EraseRecord) || err != nil {
-					t.Errorf("record %d is in a file: %v, %v", n, found, err)
+				if user == (scopes[n] == storage.EraseRecord) || item == (scopes[n] > 0) || err != nil {
+					t.Errorf("record %d is in a file: %v, its item: %v, %v", n, user, item, err)
 				}
 			}
 		})

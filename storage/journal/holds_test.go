@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -161,6 +162,44 @@ func TestRetentionKeepsWhatIsUnderHold(t *testing.T) {
 	if names := holding(t, s.dir, []byte(person)); names != nil {
 		t.Errorf("the person is in %v", names)
 	}
+}
+
+// Retention keeps what calls under hold have added to conversations, and deletes what others have,
+// until no hold keeps anything.
+func TestRetentionKeepsItemsUnderHold(t *testing.T) {
+	s := newHeldStore(t, Options{ContentRetention: 24 * time.Hour})
+	var held []string
+	for n, r := range s.all {
+		id := fmt.Sprint(n)
+		c := &storage.ConversationChange{ID: "c", Created: n == 0, Metadata: "{}", Add: []string{id}, Items: []string{"{}"}, Record: r.ID}
+		if err := s.AppendAnnotation(&storage.Annotation{Org: "acme", At: r.CreatedAt, Conversation: c}); err != nil {
+			t.Fatal(err)
+		}
+		if r.UserID == person && n > 0 {
+			held = append(held, id)
+		}
+	}
+	flush(t, s.Journal)
+	wantItems := func(want []string) {
+		t.Helper()
+		eventually(t, "the others' items are deleted", func() bool {
+			signal(s.maintenance.wake)
+			var ids []string
+			c, err := s.Conversation(t.Context(), "acme", "c", storage.AllItems)
+			if err == nil {
+				for _, item := range c.Items {
+					ids = append(ids, item.ID)
+				}
+			}
+			return slices.Equal(ids, want) && (err == nil || errors.Is(err, storage.ErrNotFound))
+		})
+	}
+	late := `{"left":` + ofPerson + `,"operator":"and","right":{"request_response_rmt":{"latency":{"gt":0}}}}`
+	s.holds.set(t, s.Journal, holdOf("one", late))
+	s.clock.Add((48 * time.Hour).Milliseconds())
+	wantItems(held)
+	s.holds.set(t, s.Journal)
+	wantItems(nil)
 }
 
 // Nothing is deleted while the holds cannot be read.

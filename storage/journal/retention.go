@@ -169,15 +169,14 @@ func (r *retention) expire(ctx context.Context, before storage.Timestamp) error 
 // batches can be written. records is the time before which they have; content is that of their
 // content.
 func (r *retention) prune(ctx context.Context, content, records storage.Timestamp) error {
-	if keeper, ok := r.j.backend.(storage.ContentKeeper); ok {
-		if err := r.pruneBefore(ctx, content, storage.EraseContent, keeper.PruneContent); err != nil {
-			return err
+	if err := r.pruneBefore(ctx, content, storage.EraseContent, func(ctx context.Context, before storage.Timestamp) (bool, error) {
+		more, err := r.j.backend.PruneConversations(ctx, before)
+		if keeper, ok := r.j.backend.(storage.ContentKeeper); ok && err == nil && !more {
+			return keeper.PruneContent(ctx, before)
 		}
-	}
-	if content > 0 {
-		if err := r.j.maintenance.inSteps(ctx, func() (bool, error) { return r.j.backend.PruneConversations(ctx, content) }); err != nil {
-			return err
-		}
+		return more, err
+	}); err != nil {
+		return err
 	}
 	return r.pruneBefore(ctx, records, storage.EraseRecord, func(ctx context.Context, before storage.Timestamp) (bool, error) {
 		if err := r.j.checkpoints.savePruned(records, r.j.options.Load().Sync); err != nil {
@@ -256,8 +255,12 @@ func (r *retention) eraseUnheld(ctx context.Context, eraser storage.RecordEraser
 	if len(unheld) == 0 {
 		return nil
 	}
+	ids := slices.Collect(maps.Keys(unheld))
+	if scope == storage.EraseContent && !r.j.Shared() { // the journal has the content, and the backend has items alone
+		if items, err := eraser.CountItems(ctx, org, ids); err != nil || items == 0 {
+			return err
+		}
+	}
 	r.j.maintenance.unused = true
-	return r.deleteStep(func() error {
-		return eraser.EraseRecords(ctx, org, slices.Collect(maps.Keys(unheld)), scope)
-	})
+	return r.deleteStep(func() error { return eraser.EraseRecords(ctx, org, ids, scope) })
 }

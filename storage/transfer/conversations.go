@@ -13,18 +13,22 @@ import (
 // pageConversations is how many conversations are read at a time.
 const pageConversations = 100
 
-// eachConversation calls do with the conversations of the source, and with what the
-// target has of each, nil for nothing.
+// eachConversation calls do with the conversations of the source, without what the target has
+// erased, and with what the target has of each, nil for nothing.
 func eachConversation(ctx context.Context, o *Options, org string, do func(from, to *storage.Conversation) error) error {
 	from, to := readConversations(ctx, o.From.Backend(), org), readConversations(ctx, o.To.Backend(), org)
 	defer from.close()
 	defer to.close()
+	erased := func(record uuid.UUID) bool { return o.To.Erased(storage.RecordKey{Org: org, ID: record}) > 0 }
 	for {
 		c, err := from.peek(ctx)
 		if c == nil || err != nil {
 			return err
 		}
 		from.skip()
+		if c = c.WithoutErased(erased); c == nil {
+			continue
+		}
 		there, err := to.find(ctx, c, nil)
 		if err == nil {
 			err = do(c, there)
@@ -50,11 +54,7 @@ func readConversations(ctx context.Context, b storage.Backend, org string) *page
 // conversations copies the conversations that were changed later than in the target, or that
 // the target lacks.
 func (c *copier) conversations(ctx context.Context) error {
-	erased := func(record uuid.UUID) bool { return c.To.Erased(storage.RecordKey{Org: c.org, ID: record}) > 0 }
 	return eachConversation(ctx, c.Options, c.org, func(from, to *storage.Conversation) error {
-		if from = from.WithoutErased(erased); from == nil {
-			return nil
-		}
 		if to != nil && to.ChangedAt >= from.ChangedAt {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -174,6 +175,40 @@ func TestThereAndBack(t *testing.T) {
 	must(t, err)
 	if got := differing.DifferentAnswers; len(got) != 1 || got[0] != "acme: the conversation new" {
 		t.Errorf("differences are %q", got)
+	}
+}
+
+// What an erasure in the target has taken out of conversations does not come back.
+func TestErasedItemsStayErased(t *testing.T) {
+	from, to := openSQLite(t), openSQLite(t)
+	var records []*storage.Record
+	for range 2 {
+		r := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: 1_795_219_200_000, EndState: storage.Complete}
+		must(t, from.Append(r, nil))
+		records = append(records, r)
+	}
+	gone, stays := records[0].ID, records[1].ID
+	item := func(id string) []string { return []string{`{"id":"` + id + `"}`} }
+	changeConversations(t, from,
+		storage.ConversationChange{ID: "hers", Created: true, Metadata: `{}`, Add: []string{"client's"}, Items: item("client's")},
+		storage.ConversationChange{ID: "hers", Add: []string{"hers"}, Items: item("hers"), Record: gone},
+		storage.ConversationChange{ID: "shared", Created: true, Metadata: `{}`},
+		storage.ConversationChange{ID: "shared", Add: []string{"hers"}, Items: item("hers"), Record: gone},
+		storage.ConversationChange{ID: "shared", Add: []string{"other"}, Items: item("other"), Record: stays},
+	)
+	run(t, from, to)
+	must(t, to.Erase(journal.Erasure{ID: uuid.New(), Org: "acme", Scope: storage.EraseContent, Records: 1, Items: 2}, []journal.Chosen{{ID: gone}}))
+	for deadline := time.Now().Add(10 * time.Second); to.Erasures("acme")[0].DoneAt == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the erasure does not end")
+		}
+	}
+	changeConversations(t, from, storage.ConversationChange{ID: "shared", Metadata: `{"a":"b"}`}, storage.ConversationChange{ID: "hers", Metadata: `{"a":"b"}`})
+	must(t, copyAll(t.Context(), &Options{From: from, To: to, Window: storage.Always}, new(Summary)))
+	found, err := to.Backend().Conversations(t.Context(), "acme", "", 10)
+	must(t, err)
+	if len(found) != 1 || found[0].Metadata != `{"a":"b"}` || len(found[0].Items) != 1 || found[0].Items[0].ID != "other" || found[0].Items[0].Record != stays {
+		t.Errorf("the target has %+v", found)
 	}
 }
 
