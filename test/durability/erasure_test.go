@@ -31,6 +31,8 @@ type person struct {
 	body, name canary
 	tag        string
 	calls      map[*call]string // with the ids of their records
+	// alone is the id of a conversation that nobody else uses.
+	alone string
 	// what is the scope of an erasure, "" before one was requested. It is acknowledged once its
 	// answer was read.
 	what         string
@@ -63,6 +65,8 @@ type erasureRun struct {
 	// are to be erased.
 	persons, waiting []*person
 	holds, erased    int
+	// conversations are the ids of those that persons share.
+	conversations []string
 	// kept and old are the users of imported calls that a hold keeps, and of those that retention
 	// deletes.
 	kept, old []string
@@ -81,8 +85,8 @@ func TestErasures(t *testing.T) {
 	w := newWeir(t, p)
 	next := t.TempDir()
 	r := &erasureRun{t: t, p: p, w: w, copies: next, c: config{
-		store: "retention 24h", site: "llm_control\nllm_otlp",
-		llm: "key " + eraserKey + " admin query write log gateway\nstore next sqlite " + filepath.Join(next, "next.db"),
+		store: "retention 24h", site: "llm_control\nllm_otlp\nllm_gateway",
+		llm: "provider echo\nkey " + eraserKey + " admin query write log gateway\nstore next sqlite " + filepath.Join(next, "next.db"),
 	}}
 	backups := t.TempDir()
 	began := time.Now()
@@ -116,6 +120,7 @@ func TestErasures(t *testing.T) {
 	r.awaitErased()
 	w.flush()
 	r.check(w, began.Add(-72*time.Hour), r.persons)
+	r.checkConversations()
 	r.wantGone("the running process", w.search())
 	w.settled()
 	w.terminate()
@@ -194,6 +199,9 @@ func (r *erasureRun) calls(ctx context.Context) error {
 		}
 		one.calls[c] = o.id
 	}
+	if err := r.converse(ctx, one); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.persons = append(r.persons, one)
@@ -202,6 +210,79 @@ func (r *erasureRun) calls(ctx context.Context) error {
 		r.waiting = append(r.waiting, one)
 	}
 	return nil
+}
+
+// converse has a person say something in a conversation of many persons, and in one that nobody
+// else uses.
+func (r *erasureRun) converse(ctx context.Context, one *person) error {
+	const sharedBy = 50
+	say := func(conversation string, text canary, header ...string) error {
+		body := fmt.Sprintf(`{"model":"echo/echo-1","input":%q,"conversation":%q}`, text, conversation)
+		_, err := r.control(ctx, "POST", "/v1/responses", body, header...)
+		return err
+	}
+	begin := func(text canary) (string, error) {
+		answer, err := r.control(ctx, "POST", "/v1/conversations", fmt.Sprintf(`{"items":[{"role":"user","content":%q}]}`, text))
+		return gjson.Get(answer, "id").Str, err
+	}
+	r.mu.Lock()
+	shared, isNew := "", len(r.persons) >= sharedBy*len(r.conversations)
+	if !isNew {
+		shared = r.conversations[len(r.conversations)-1]
+	}
+	r.mu.Unlock()
+	if isNew {
+		var err error
+		if shared, err = begin("the first"); err == nil {
+			err = say(shared, "somebody who stays") // else the conversation goes with the first who is erased
+		}
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.conversations = append(r.conversations, shared)
+		r.mu.Unlock()
+	}
+	alone, err := begin(one.body)
+	for _, conversation := range []string{shared, alone} {
+		if err == nil {
+			err = say(conversation, one.body, "Service-Property-Person", string(one.name), "Service-Property-Tag", one.tag)
+		}
+	}
+	one.alone = alone
+	return err
+}
+
+// checkConversations compares conversations with who was erased.
+func (r *erasureRun) checkConversations() {
+	r.t.Helper()
+	items := make(map[canary]int)
+	for _, id := range r.conversations {
+		for after, more := "", true; more; {
+			answer, err := r.control(r.t.Context(), "GET", "/v1/conversations/"+id+"/items?limit=100&after="+after, "")
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			for _, item := range gjson.Get(answer, "data").Array() {
+				for _, text := range canaries.FindAllString(item.Raw, -1) {
+					items[canary(text)]++
+				}
+			}
+			after, more = gjson.Get(answer, "last_id").Str, gjson.Get(answer, "has_more").Bool()
+		}
+	}
+	for _, one := range r.persons {
+		want := 2 // what the person said, and the answer
+		if len(one.gone()) > 0 {
+			want = 0
+		}
+		if items[one.body] != want {
+			r.t.Errorf("%s has %d items in a conversation with others, want %d", one.tag, items[one.body], want)
+		}
+		if _, err := r.control(r.t.Context(), "GET", "/v1/conversations/"+one.alone, ""); (err == nil) != (want > 0) || err != nil && !strings.Contains(err.Error(), "404") {
+			r.t.Errorf("the conversation of %s alone: %v", one.tag, err)
+		}
+	}
 }
 
 // eraseOne has a person erased, some of them after a hold is placed. What had no answer is
@@ -254,12 +335,15 @@ func (r *erasureRun) eraseOne(ctx context.Context) error {
 }
 
 // control asks for what an administrator may.
-func (r *erasureRun) control(ctx context.Context, method, path, body string) (string, error) {
+func (r *erasureRun) control(ctx context.Context, method, path, body string, header ...string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.w.site+path, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+eraserKey)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
 	answer, err := exchange(request)
 	return string(answer), err
 }
