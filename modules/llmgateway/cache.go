@@ -37,19 +37,19 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	if err != nil || v.at(first).allow() != nil {
 		return nil
 	}
-	q := v.at(first).cacheRequest()
-	var refusal string
+	var (
+		hit     *cache.Hit
+		refusal string
+	)
 	switch r := &c.exchange.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
 		refusal = "content is omitted"
 	case c.input.form != nil || c.input.compaction != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.continuation.state.PreviousResponseID != "" || c.continuation.state.ConversationID != "":
 		refusal = "the request names what is kept"
-	default:
-		refusal = q.Refusal()
-	}
-	answers := c.h.site.Cache()
-	if refusal == "" && answers == nil {
+	case c.h.site.Cache() == nil:
 		refusal = "the cache does not open"
+	default:
+		hit, c.repetition.lead, refusal = c.h.site.Cache().Answer(c.ctx, v.at(first).cacheRequest(), o)
 	}
 	c.w.Header()["Service-Cache"] = []string{"MISS"}
 	if refusal != "" {
@@ -58,9 +58,7 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 		}
 		return nil
 	}
-	var hit *cache.Hit
 	c.repetition.first = first
-	hit, c.repetition.lead = answers.Answer(c.ctx, q, o)
 	v.repetition = c.repetition
 	if hit == nil {
 		c.exchange.Record.AnswerCache = storage.CacheMiss

@@ -53,12 +53,12 @@ func (p *repetition) intercept(out *http.Request, via string) *http.Response {
 		q.Target = append(q.Target, "account", string(x.account.ID[:]))
 		q.Header = x.account.WithoutKey(out.Header)
 	}
-	if refusal := q.Refusal(); refusal != "" {
+	hit, lead, refusal := x.h.site.Cache().Answer(x.ctx, q, p.options)
+	switch p.lead = lead; {
+	case refusal != "":
 		p.refuse(refusal)
 		return nil
-	}
-	var hit *cache.Hit
-	if hit, p.lead = x.h.site.Cache().Answer(x.ctx, q, p.options); hit == nil {
+	case hit == nil:
 		x.rec.Record.AnswerCache = storage.CacheMiss
 		return nil
 	}

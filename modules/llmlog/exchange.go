@@ -213,10 +213,14 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	}
 
 	contentType := header.Get("Content-Type")
-	x.rec.Record.Stream = observe.IsStream(contentType, x.rec.Record.Path)
+	hit := x.rec.Local.CacheHit()
+	x.rec.Record.Stream = observe.IsStream(contentType, x.rec.Record.Path) || hit != nil && hit.Record.Stream
 	switch x.r.Method {
 	case http.MethodPost:
 		if observe.IsChange(x.rec.Record.Path) { // or its record would be found in place of the call's that made it
+			break
+		}
+		if hit != nil && contentEncoding(header) == "" { // the record has what the answer says
 			break
 		}
 		// A GET of a stored response repeats the usage of the call that made it.
@@ -247,6 +251,9 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	x.rec.Cut = x.cutter != nil && x.cutter.Over()
 	x.rec.Record.ResponseBytes += int64(len(p))
 	x.answer.tap.Write(p)
+	if hit := x.rec.Local.CacheHit(); hit != nil { // nobody reads where its stream ends
+		last = last || x.rec.Record.ResponseBytes == int64(len(hit.Body.Data))
+	}
 	if last {
 		x.answer.close(true)
 	}

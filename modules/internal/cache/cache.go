@@ -91,30 +91,40 @@ type Lead struct {
 }
 
 // Answer returns the answer to a request, or the lead of the call that asks the provider for it.
-// It waits for a call that does so already. q must not be refused. Both results are nil if ctx
-// has ended.
-func (c *Cache) Answer(ctx context.Context, q *Request, o *Options) (*Hit, *Lead) {
+// It waits for a call that does so already. refusal says why the cache has no part in the call, and
+// is "" if it may have. All results are zero if ctx has ended.
+func (c *Cache) Answer(ctx context.Context, q *Request, o *Options) (hit *Hit, lead *Lead, refusal string) {
+	if refusal = q.refusal(); refusal != "" {
+		return nil, nil, refusal
+	}
 	k := c.key(q, o)
+	// A key that the table knows is that of a request that was read to its end before. It does not
+	// cover the fields that the caller ignores.
+	if len(o.Ignore) > 0 || !c.table.knows(k) {
+		if refusal = q.contentRefusal(); refusal != "" {
+			return nil, nil, refusal
+		}
+	}
 	for alone := !o.Read || !o.Save || o.Buckets > 1; ; {
 		if o.Read {
-			if hit := c.find(ctx, q.Org, k, o); hit != nil {
-				return hit, nil
+			if hit = c.find(ctx, q.Org, k, o); hit != nil {
+				return hit, nil, ""
 			}
 		}
 		if alone {
-			return nil, &Lead{cache: c, key: k, options: o}
+			return nil, &Lead{cache: c, key: k, options: o}, ""
 		}
 		lead, first := c.join(&Lead{cache: c, key: k, options: o})
 		if first { // perhaps because another leader has just ended
-			if hit := c.find(ctx, q.Org, k, o); hit != nil {
+			if hit = c.find(ctx, q.Org, k, o); hit != nil {
 				lead.End()
-				return hit, nil
+				return hit, nil, ""
 			}
-			return nil, lead
+			return nil, lead, ""
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil
+			return nil, nil, ""
 		case <-lead.ended:
 			alone = lead.answered // who does not find that answer would find no other one: all ask at once
 		}

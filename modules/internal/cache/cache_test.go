@@ -99,7 +99,7 @@ const question, answer = `{"model":"m","messages":[{"role":"user","content":"hi"
 // lead leads a call, and has it answered.
 func lead(t *testing.T, c *Cache, l *ledger, q *Request, o *Options) *storage.Record {
 	t.Helper()
-	hit, leads := c.Answer(t.Context(), q, o)
+	hit, leads, _ := c.Answer(t.Context(), q, o)
 	if hit != nil || leads == nil {
 		t.Fatalf("%v, %v", hit, leads)
 	}
@@ -131,7 +131,7 @@ func TestWhatIsGoneIsAMiss(t *testing.T) {
 		l := newLedger()
 		c := opened(t, l)
 		r := lead(t, c, l, asking(question), options)
-		if hit, _ := c.Answer(t.Context(), asking(question), options); hit == nil || hit.Record != r || string(hit.Body.Data) != answer {
+		if hit, _, _ := c.Answer(t.Context(), asking(question), options); hit == nil || hit.Record != r || string(hit.Body.Data) != answer {
 			t.Fatalf("%s: %+v", name, hit)
 		}
 		change(l, r)
@@ -146,7 +146,7 @@ func TestReplays(t *testing.T) {
 	c := opened(t, l)
 	hit := func(reads int) {
 		t.Helper()
-		if hit, _ := c.Answer(t.Context(), asking(question), options); hit == nil || string(hit.Body.Data) != answer || l.reads != reads {
+		if hit, _, _ := c.Answer(t.Context(), asking(question), options); hit == nil || string(hit.Body.Data) != answer || l.reads != reads {
 			t.Fatalf("%+v after %d reads, want %d", hit, l.reads, reads)
 		}
 	}
@@ -209,11 +209,26 @@ func TestEqualRequests(t *testing.T) {
 		lead(t, cache, l, asking(question), options)
 		q := asking(question)
 		c.change(q)
-		hit, leads := cache.Answer(t.Context(), q, &Options{Read: true, Buckets: 1})
+		hit, leads, _ := cache.Answer(t.Context(), q, &Options{Read: true, Buckets: 1})
 		if (hit != nil) != c.equal {
 			t.Errorf("%s: equal is %t", name, hit != nil)
 		}
 		leads.End()
+	}
+}
+
+// A request that the table knows is not read again, unless it may differ in what its caller ignores.
+func TestIgnoredFieldsAreRead(t *testing.T) {
+	l := newLedger()
+	c := opened(t, l)
+	o := &Options{Read: true, Save: true, Buckets: 1, Lifetime: time.Hour, Ignore: []string{"messages"}}
+	lead(t, c, l, asking(question), o)
+	if hit, _, refusal := c.Answer(t.Context(), asking(strings.Replace(question, "hi", "ho", 1)), o); hit == nil {
+		t.Fatalf("no hit: %s", refusal)
+	}
+	linked := asking(`{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`)
+	if hit, leads, refusal := c.Answer(t.Context(), linked, o); hit != nil || leads != nil || refusal == "" {
+		t.Errorf("a request with a link gets %v, %v and the refusal %q", hit, leads, refusal)
 	}
 }
 
@@ -240,7 +255,7 @@ func TestNoAnswerOfAnother(t *testing.T) {
 		records[n] = lead(t, c, l, caller(n), options) // fails if there is a hit
 	}
 	for n := range callers {
-		if hit, _ := c.Answer(t.Context(), caller(n), options); hit == nil || hit.Record != records[n] {
+		if hit, _, _ := c.Answer(t.Context(), caller(n), options); hit == nil || hit.Record != records[n] {
 			t.Fatalf("caller %d gets %+v", n, hit)
 		}
 	}
@@ -269,11 +284,11 @@ func TestWhoLeadsNext(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cache := opened(t, newLedger())
-				_, first := cache.Answer(t.Context(), asking(question), options)
+				_, first, _ := cache.Answer(t.Context(), asking(question), options)
 				leads := make(chan *Lead, 5)
 				for range 5 {
 					go func() {
-						_, l := cache.Answer(t.Context(), asking(question), options)
+						_, l, _ := cache.Answer(t.Context(), asking(question), options)
 						leads <- l
 					}()
 				}
@@ -377,13 +392,13 @@ func BenchmarkHit(b *testing.B) {
 			body := strings.Replace(question, "hi", strings.Repeat("word ", size/5), 1)
 			r := &storage.Record{ID: uuid.New(), Org: "acme", Dialect: plugins.Chat, Status: plugins.Known(200), AnswerCache: storage.CacheMiss}
 			l.records[r.Key()], l.answers[r.ID] = r, storage.Body{Data: []byte(answer)}
-			_, leads := c.Answer(b.Context(), asking(body), options)
+			_, leads, _ := c.Answer(b.Context(), asking(body), options)
 			leads.Save(r, seen, []byte(answer), false)
 			leads.End()
 			b.ReportAllocs()
 			for b.Loop() {
 				q := asking(body)
-				if hit, _ := c.Answer(b.Context(), q, options); q.Refusal() != "" || hit == nil {
+				if hit, _, _ := c.Answer(b.Context(), q, options); hit == nil {
 					b.Fatal("no hit")
 				}
 			}

@@ -74,7 +74,7 @@ func (c *crowd) ask(of call) {
 		gone[id] = true
 	}
 	c.mu.Unlock()
-	hit, lead := c.cache.Answer(ctx, q, &o)
+	hit, lead, _ := c.cache.Answer(ctx, q, &o)
 	question := of.org + " asks " + of.prompt
 	switch {
 	case hit != nil:

@@ -37,7 +37,7 @@ func isAside(name string) bool {
 	return slices.Contains(aside, name) || slices.ContainsFunc(asidePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// key returns what equal requests have in common. Refusal must not refuse the request.
+// key returns what equal requests have in common. refusal must not refuse the request.
 func (c *Cache) key(q *Request, o *Options) (k Key) {
 	h := c.digests.Get().(*digest)
 	defer c.digests.Put(h)

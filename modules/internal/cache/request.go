@@ -47,8 +47,9 @@ var acting = []string{
 // OpenAI, Perplexity, OpenRouter and Groq.
 var searching = []string{"-search-preview", "-search-api", "sonar", ":online", "compound", "deep-research"}
 
-// Refusal says why the cache does not answer the request, "" if it may.
-func (q *Request) Refusal() string {
+// refusal says why the cache does not answer the request, as far as its fields tell without their
+// content, "" if it may.
+func (q *Request) refusal() string {
 	switch {
 	case q.Method != http.MethodPost || !slices.Contains(dialects, q.Dialect):
 		return "requests of this kind are not cached"
@@ -86,6 +87,12 @@ func (q *Request) Refusal() string {
 	case !q.callsFunctionsAlone():
 		return "only tools that the client runs are cached"
 	}
+	return ""
+}
+
+// contentRefusal says why the cache does not answer the request, as far as the content of its fields
+// tells, "" if it may. Whoever refuses more changes the version of key: the table may know the request.
+func (q *Request) contentRefusal() string {
 	if d := bound.Of(q.Dialect, q.Body, nil); d.Hosted || d.Searches || d.Fetches() {
 		return "the provider reads what the request only names"
 	}

@@ -134,6 +134,14 @@ func (t *table) entries(ctx context.Context, k Key, now time.Time) (live []entry
 	return live, nil
 }
 
+// knows reports whether entries of a key are in memory, which may have expired.
+func (t *table) knows(k Key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, known := t.known[k]
+	return known
+}
+
 // remember keeps in memory what was read of a key, unless the file was written meanwhile. If there
 // is too much, it forgets the rest.
 func (t *table) remember(k Key, found []entry, writes int) {

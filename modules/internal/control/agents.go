@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// agent is the headers in which a coding agent says what a call belongs to.
+// agent is the headers in which a coding agent says what a call belongs to, in their canonical form.
 type agent struct {
 	// session has the session.
 	session string
@@ -45,12 +45,18 @@ var agents = []agent{
 // readAgent fills in what a coding agent's own headers tell and the control headers do
 // not.
 func readAgent(header http.Header, r *storage.Record) {
+	first := func(name string) string {
+		if values := header[name]; len(values) > 0 {
+			return edgeText(values[0])
+		}
+		return ""
+	}
 	for _, a := range agents {
 		if r.SessionID == "" {
-			r.SessionID = edgeText(header.Get(a.session))
+			r.SessionID = first(a.session)
 		}
 		for _, p := range a.properties {
-			if v := edgeText(header.Get(p.header)); v != "" {
+			if v := first(p.header); v != "" {
 				addProperty(r, p.property, v)
 			}
 		}

@@ -125,9 +125,7 @@ func (rd Reader) ReadAhead(w http.ResponseWriter, r *http.Request) (b Body, refu
 	if r.ContentLength > rd.Limit {
 		return b, rd.tooLong(), nil
 	}
-	now, cancel := context.WithCancel(r.Context())
-	cancel()
-	b, err = rd.fill(now, r.Body, r.ContentLength, http.NewResponseController(w).SetReadDeadline)
+	b, err = rd.fill(over, r.Body, r.ContentLength, http.NewResponseController(w).SetReadDeadline)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return b, late(w, r), nil
 	}
@@ -137,6 +135,13 @@ func (rd Reader) ReadAhead(w http.ResponseWriter, r *http.Request) (b Body, refu
 	r.Body = &ahead{r.Body, b.Bytes, err}
 	return b, refused, err
 }
+
+// over is a context in which nothing waits.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // ahead is a body whose first bytes were read already.
 type ahead struct {
@@ -170,18 +175,16 @@ func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDea
 		return b, refused
 	}
 	b.Bytes = make([]byte, 0, size+1) // one more, to see the end
-	begun, bounded := time.Now(), int64(0)
+	begun, bounded, bounds := time.Now(), int64(-leastRate), true
 	for err == nil {
 		if len(b.Bytes) == cap(b.Bytes) {
 			if err = rd.enlarge(ctx, &b, longest, announced >= 0); err != nil {
 				break
 			}
 		}
-		if capacity := int64(cap(b.Bytes)); capacity > bounded && bounded >= 0 {
+		if capacity := int64(cap(b.Bytes)); bounds && capacity >= bounded+leastRate { // a second more
 			bounded = capacity
-			if setDeadline(begun.Add(patience+time.Duration(capacity)*time.Second/leastRate)) != nil {
-				bounded = -1 // not every server can
-			}
+			bounds = setDeadline(begun.Add(patience+time.Duration(capacity)*time.Second/leastRate)) == nil // not every server can
 		}
 		var n int
 		n, err = in.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
@@ -190,7 +193,7 @@ func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDea
 			err = rd.tooLong()
 		}
 	}
-	if bounded > 0 && !errors.Is(err, os.ErrDeadlineExceeded) { // else the server would wait for the rest
+	if bounds && !errors.Is(err, os.ErrDeadlineExceeded) { // else the server would wait for the rest
 		_ = setDeadline(time.Time{})
 	}
 	if err != io.EOF { //nolint:errorlint // a body that was cut off wraps it

@@ -110,7 +110,7 @@ func (x *Exchange) Reply(a *LocalReply) {
 	r, of := &x.Record, a.Hit.Record // of an equal call
 	r.AnswerCache, r.CacheReferenceID, r.SavedCost = storage.CacheHit, of.ID, of.Cost
 	r.Provider, r.Account, r.Arm, r.TargetURL, r.Path = of.Provider, of.Account, of.Arm, of.TargetURL, of.Path
-	r.ResponseModel, r.ResponseID, r.Finish, r.ServiceTier, r.Stream = of.ResponseModel, of.ResponseID, of.Finish, of.ServiceTier, of.Stream
+	r.ResponseModel, r.ResponseID, r.Finish, r.ServiceTier, r.InferenceGeo, r.Stream = of.ResponseModel, of.ResponseID, of.Finish, of.ServiceTier, of.InferenceGeo, of.Stream
 	r.Subscription, r.PassthroughBilling = false, false
 	if r.Stream {
 		r.TimeToFirstToken = plugins.KnownDuration(time.Since(x.clock.started))
