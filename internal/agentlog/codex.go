@@ -83,7 +83,7 @@ func readCodex(f *file) {
 
 func codexUsage(v gjson.Result) plugins.Usage {
 	return plugins.Usage{
-		Input: count(v.Get("input_tokens")), CacheRead: count(v.Get("cached_input_tokens")),
+		Input: count(v.Get("input_tokens")), CacheRead: count(v.Get("cached_input_tokens")), CacheWrite: count(v.Get("cache_write_input_tokens")),
 		Output: count(v.Get("output_tokens")), Reasoning: count(v.Get("reasoning_output_tokens")),
 	}
 }
@@ -91,11 +91,12 @@ func codexUsage(v gjson.Result) plugins.Usage {
 // usageSince returns the difference between two totals of a session. If a total is smaller than
 // before, the totals were reset, and the later one is the difference.
 func usageSince(now, before plugins.Usage) plugins.Usage {
-	if now.Input.N < before.Input.N || now.CacheRead.N < before.CacheRead.N || now.Output.N < before.Output.N || now.Reasoning.N < before.Reasoning.N {
+	if now.Input.N < before.Input.N || now.CacheRead.N < before.CacheRead.N || now.CacheWrite.N < before.CacheWrite.N || now.Output.N < before.Output.N || now.Reasoning.N < before.Reasoning.N {
 		return now
 	}
 	now.Input.N -= before.Input.N
 	now.CacheRead.N -= before.CacheRead.N
+	now.CacheWrite.N -= before.CacheWrite.N
 	now.Output.N -= before.Output.N
 	now.Reasoning.N -= before.Reasoning.N
 	return now

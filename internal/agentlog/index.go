@@ -12,7 +12,7 @@ import (
 
 // indexFormat is another number whenever files are read, or the index is written, in another way.
 // An index of another format is not used.
-const indexFormat = 1
+const indexFormat = 2
 
 // Open returns a Reader that goes on where another one saved its index, or begins anew if there is
 // none that can be used. Without a path, nothing is saved.

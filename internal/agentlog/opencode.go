@@ -31,7 +31,7 @@ var opencode = &Agent{
 				f.fail(fmt.Errorf("%s: %w", opencodeDatabase, err))
 			}
 		} else if m, ok := f.object(); ok {
-			f.addOpencodeMessage(m.Get("id").Str, m.Get("sessionID").Str, m)
+			f.addOpencodeMessage(m.Get("sessionID").Str, m.Get("sessionID").Str, m)
 		}
 	},
 }
@@ -47,43 +47,58 @@ func (f *file) readOpencodeDatabase() error {
 		return err
 	}
 	defer db.Close()
-	rows, err := db.Query("SELECT id, session_id, data FROM message WHERE data LIKE '%\"tokens\"%'")
+	// A sub-agent has a session of its own, which may have others.
+	rows, err := db.Query(`WITH RECURSIVE origin(id, root) AS (
+			SELECT id, id FROM session WHERE parent_id IS NULL
+			UNION SELECT session.id, root FROM session JOIN origin ON session.parent_id = origin.id
+		)
+		SELECT session_id, coalesce(root, session_id), data
+		FROM message LEFT JOIN origin ON origin.id = session_id WHERE data LIKE '%"tokens"%'`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var id, session, data string
-		if err := rows.Scan(&id, &session, &data); err != nil {
+		var session, root, data string
+		if err := rows.Scan(&session, &root, &data); err != nil {
 			return err
 		}
 		if !plugins.ValidJSON([]byte(data)) {
 			f.skip("a message is no JSON")
 			continue
 		}
-		f.addOpencodeMessage(id, session, gjson.Parse(data))
+		f.addOpencodeMessage(session, root, gjson.Parse(data))
 	}
 	return rows.Err()
 }
 
-// addOpencodeMessage adds the call of an answer.
-func (f *file) addOpencodeMessage(id, session string, m gjson.Result) {
-	tokens := m.Get("tokens")
-	if m.Get("role").Str != "assistant" || !tokens.IsObject() || m.Get("error").Exists() && tokens.Get("output").Num == 0 {
+// addOpencodeMessage adds the call of a complete answer in a session. The root is the session of the
+// user.
+func (f *file) addOpencodeMessage(session, root string, m gjson.Result) {
+	tokens, begun, completed := m.Get("tokens"), m.Get("time.created"), m.Get("time.completed")
+	if m.Get("role").Str != "assistant" || !tokens.IsObject() || !completed.Exists() || m.Get("error").Exists() && tokens.Get("output").Num == 0 {
 		return
 	}
 	read, write, reasoning := count(tokens.Get("cache.read")), count(tokens.Get("cache.write")), count(tokens.Get("reasoning"))
 	c := Call{
-		Provider: m.Get("providerID").Str, Model: m.Get("modelID").Str, Session: session,
-		Project: first(m.Get("path.root"), m.Get("path.cwd")), ID: id,
+		Provider: m.Get("providerID").Str, Model: m.Get("modelID").Str, Session: root,
+		Project: first(m.Get("path.root"), m.Get("path.cwd")),
 		// opencode counts what the cache served, and what was thought, apart.
 		Usage: plugins.Usage{
 			Input: count(tokens.Get("input")).Plus(read).Plus(write), CacheRead: read, CacheWrite: write,
 			Output: count(tokens.Get("output")).Plus(reasoning), Reasoning: reasoning,
 		},
 	}
-	if at := m.Get("time.created"); at.Num > 0 {
-		c.At = time.UnixMilli(at.Int())
+	if c.Project == "/" { // outside a repository
+		c.Project = m.Get("path.cwd").Str
 	}
+	if session != root {
+		c.SubAgent = session
+	}
+	if begun.Num > 0 {
+		c.At = time.UnixMilli(begun.Int())
+	}
+	// A fork copies messages under ids of its own.
+	c.ID = fmt.Sprint(begun.Int(), " ", completed.Int(), " ", c.Model, " ", c.Usage.Input.N, " ", c.Usage.Output.N)
 	f.add(c)
 }

@@ -55,16 +55,16 @@ func claudeLine(session, message, request, output, more string) string {
 const codexFile = `{"timestamp":"2026-11-28T11:00:00.000Z","type":"session_meta","payload":{"id":"codex-1","cwd":"/src/other","originator":"codex_cli_rs","cli_version":"0.162.1","source":"cli","model_provider":"openai","git":{"commit_hash":"abc","branch":"feature"}}}
 {"timestamp":"2026-11-28T11:00:01.000Z","type":"turn_context","payload":{"cwd":"/src/other","approval_policy":"on-request","model":"gpt-5-codex","effort":"high"}}
 {"timestamp":"2026-11-28T11:00:02.000Z","type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":{"primary":{"used_percent":7.0}}}}
-{"timestamp":"2026-11-28T11:00:03.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050},"last_token_usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050},"model_context_window":272000}}}
+{"timestamp":"2026-11-28T11:00:03.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050},"last_token_usage":{"input_tokens":1000,"cached_input_tokens":0,"cache_write_input_tokens":300,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050},"model_context_window":272000}}}
 {"timestamp":"2026-11-28T11:00:04.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050},"last_token_usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050},"model_context_window":272000}}}
 {"timestamp":"2026-11-28T11:00:05.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"what is a \"token_count\"?"}]}}
 {"timestamp":"2026-11-28T11:00:06.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":2200,"cached_input_tokens":900,"output_tokens":80,"reasoning_output_tokens":30,"total_tokens":2280}}}}
 `
 
-// opencode's database is read while opencode has it open, and a message that is in a file as well
-// counts once.
+// opencode's database is read while opencode has it open. A message that is in a file as well, or in
+// a fork of the session, counts once, and one that is being written does not count yet.
 func TestReadOpencodeDatabase(t *testing.T) {
-	message := `{"role":"assistant","time":{"created":1795867200000},"modelID":"claude-sonnet-4-5","providerID":"anthropic","path":{"root":"/src/x"},"tokens":{"input":5,"output":20,"reasoning":3,"cache":{"read":100,"write":50}}}`
+	message := `{"role":"assistant","time":{"created":1795867200000,"completed":1795867201000},"modelID":"claude-sonnet-4-5","providerID":"anthropic","path":{"root":"/src/x"},"tokens":{"input":5,"output":20,"reasoning":3,"cache":{"read":100,"write":50}}}`
 	dir := home(t, map[string]string{
 		".local/share/opencode/storage/message/ses_1/msg_a.json": `{"id":"msg_a","sessionID":"ses_1",` + message[1:],
 	})
@@ -74,16 +74,27 @@ func TestReadOpencodeDatabase(t *testing.T) {
 	}
 	defer db.Close()
 	for _, statement := range []string{
+		"CREATE TABLE session (id text PRIMARY KEY, parent_id text)",
 		"CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, data text NOT NULL)",
-		`INSERT INTO message VALUES ('msg_a', 'ses_1', '` + message + `'), ('msg_b', 'ses_1', '` + message + `'), ('msg_c', 'ses_1', '{"role":"user"}'), ('msg_d', 'ses_1', '{"tokens"')`,
+		"INSERT INTO session VALUES ('ses_1', NULL), ('ses_2', 'ses_1'), ('ses_3', 'ses_2'), ('ses_4', 'ses_4')",
+		`INSERT INTO message VALUES ('msg_e', 'ses_3', '` + strings.NewReplacer(`"root":"/src/x"`, `"root":"/","cwd":"/src/y"`, "1000}", "2000}").Replace(message) + `'),
+			('msg_f', 'ses_4', '` + strings.Replace(message, "1000}", "3000}", 1) + `'),
+			('msg_g', 'ses_1', '` + strings.Replace(message, `,"completed":1795867201000`, "", 1) + `')`,
+		`INSERT INTO message VALUES ('msg_a', 'ses_1', '` + message + `'), ('msg_b', 'ses_1', '` + strings.Replace(message, "7200000", "7200001", 1) + `'), ('msg_h', 'ses_5', '` + message + `'), ('msg_c', 'ses_1', '{"role":"user"}'), ('msg_d', 'ses_1', '{"tokens"')`,
 	} {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
 	}
 	calls, reports, err := read(time.Time{})
-	if err != nil || len(calls) != 2 || calls[1].Session != "ses_1" || calls[1].Usage.Input.N != 155 {
+	if err != nil || len(calls) != 4 || calls[0].Session != "ses_1" || calls[0].SubAgent != "" || calls[0].Usage.Input.N != 155 {
 		t.Fatalf("%+v, %v", calls, err)
+	}
+	if c := calls[1]; c.Session != "ses_1" || c.SubAgent != "ses_3" || c.Project != "/src/y" {
+		t.Errorf("a sub-agent's call is %+v", c)
+	}
+	if c := calls[2]; c.Session != "ses_4" || c.SubAgent != "" {
+		t.Errorf("of a session that is its own parent, the call is %+v", c)
 	}
 	if len(reports) != 1 || len(reports[0].Skipped) != 1 || reports[0].Skipped["a message is no JSON"] != 1 {
 		t.Errorf("%+v", reports)
@@ -123,7 +134,7 @@ func TestRead(t *testing.T) {
 	type tokens struct{ input, read, write, hour, output, reasoning int64 }
 	want := map[string][]tokens{
 		"Claude Code": {{1310, 1000, 300, 200, 40, 0}, {1310, 1000, 300, 200, 5, 0}, {1310, 1000, 300, 200, 6, 0}},
-		"Codex":       {{1000, 0, 0, 0, 50, 20}, {1200, 900, 0, 0, 30, 10}},
+		"Codex":       {{1000, 0, 300, 0, 50, 20}, {1200, 900, 0, 0, 30, 10}},
 		"opencode":    {{155, 100, 50, 0, 23, 3}},
 		"Gemini CLI":  {{102, 60, 0, 0, 15, 5}},
 	}
