@@ -109,7 +109,7 @@ func (f *finder) detect(text []byte, r *reading) {
 			}
 		}
 	}
-	for k := len(builtin); k < len(f.m.kinds); k++ {
+	for k := len(Kinds); k < len(f.m.kinds); k++ {
 		own := &f.m.kinds[k]
 		for _, pattern := range own.patterns {
 			for _, at := range pattern.FindAllIndex(text, -1) {
@@ -125,7 +125,7 @@ func (f *finder) detect(text []byte, r *reading) {
 // ownNumber finds in a number of JSON what own patterns and words find, and notes the whole number: a
 // part of it would be no JSON.
 func (f *finder) ownNumber(raw []byte, from, to int) {
-	for k := len(builtin); k < len(f.m.kinds); k++ {
+	for k := len(Kinds); k < len(f.m.kinds); k++ {
 		own := &f.m.kinds[k]
 		if !own.numeric || !f.masks(detector(k)) {
 			continue

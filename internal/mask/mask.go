@@ -19,7 +19,7 @@ import (
 
 // Masker masks the kinds of data that its rules name. A nil Masker masks nothing.
 type Masker struct {
-	kinds []kind      // those of builtin first
+	kinds []kind      // those of Kinds first
 	key   []byte      // of pseudonyms; without one, all labels are plain
 	mac   cipher.AEAD // identifies texts whose matches are remembered; nil reads each text
 }

@@ -19,7 +19,7 @@ import (
 
 func all(t testing.TB, rules ...*Rule) *Masker {
 	t.Helper()
-	m, err := New(append([]*Rule{{Kinds: builtin}}, rules...))
+	m, err := New(append([]*Rule{{Kinds: Kinds}}, rules...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestTextsThatBeginAsJSON(t *testing.T) {
 // stands, and for each Masker as its rules say.
 func TestRememberedTexts(t *testing.T) {
 	plain := all(t, &Rule{Kinds: []string{"patient"}, Patterns: []string{`PAT-\d+`}, Words: []string{"Ada Lovelace"}})
-	pseudonyms, err := New([]*Rule{{Kinds: builtin, As: Pseudonym}})
+	pseudonyms, err := New([]*Rule{{Kinds: Kinds, As: Pseudonym}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestOwnPatternsAndWordsInNumbers(t *testing.T) {
 	if got := m.Body([]byte(`[-7e3,7e3,null]`), nil); !bytes.HasPrefix(got, []byte(`["[ACCOUNT:`)) || !json.Valid(got) || !bytes.HasSuffix(got, []byte(`",7e3,null]`)) {
 		t.Errorf("%s", got)
 	}
-	if own := m.kinds[len(builtin)+1]; own.numeric {
+	if own := m.kinds[len(Kinds)+1]; own.numeric {
 		t.Error("a pattern that no number matches is tried on each")
 	}
 }

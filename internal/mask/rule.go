@@ -38,10 +38,10 @@ const (
 	Refuse    = "refuse"
 )
 
-// builtin are the kinds that Weir knows, in the order of their detectors.
-var builtin = []string{"key", "card", "iban", "email", "phone", "national_id"}
+// Kinds are the kinds that Weir knows, in the order of their detectors.
+var Kinds = []string{"key", "card", "iban", "email", "phone", "national_id"}
 
-// detector is an index of builtin, or the length of builtin plus that of an own kind.
+// detector is an index of Kinds, or the length of Kinds plus that of an own kind.
 type detector int
 
 const (
@@ -115,7 +115,7 @@ func New(rules []*Rule) (*Masker, error) {
 
 func empty() *Masker {
 	m := new(Masker)
-	for _, name := range builtin {
+	for _, name := range Kinds {
 		m.kinds = append(m.kinds, kind{name: name, label: strings.ToUpper(name)})
 	}
 	return m
@@ -123,7 +123,7 @@ func empty() *Masker {
 
 func (m *Masker) add(r *Rule) error {
 	if r == nil || len(r.Kinds) == 0 {
-		return fmt.Errorf("mask: name what to mask: %s, or a name of your own with `pattern` or `words`", strings.Join(builtin, ", "))
+		return fmt.Errorf("mask: name what to mask: %s, or a name of your own with `pattern` or `words`", strings.Join(Kinds, ", "))
 	}
 	if !slices.Contains([]string{"", AsMask, Pseudonym}, r.As) {
 		return fmt.Errorf("mask %s: as %q: want %s or %s", r.Kinds[0], r.As, AsMask, Pseudonym)
@@ -134,11 +134,11 @@ func (m *Masker) add(r *Rule) error {
 	own := len(r.Patterns)+len(r.Words) > 0
 	for _, name := range r.Kinds {
 		k := kind{name: name, label: strings.ToUpper(name), on: true, names: true, pseudonym: r.As == Pseudonym, refuse: r.OnMatch == Refuse}
-		switch known := slices.Contains(builtin, name); {
+		switch known := slices.Contains(Kinds, name); {
 		case own && (known || len(r.Kinds) > 1):
-			return fmt.Errorf("mask %s: patterns and words need one name of their own, as in `mask patient { pattern … }`; %s are built in", name, strings.Join(builtin, ", "))
+			return fmt.Errorf("mask %s: patterns and words need one name of their own, as in `mask patient { pattern … }`; %s are built in", name, strings.Join(Kinds, ", "))
 		case !own && !known:
-			return fmt.Errorf("mask %s: the kinds are %s; a kind of your own needs `pattern` or `words`", name, strings.Join(builtin, ", "))
+			return fmt.Errorf("mask %s: the kinds are %s; a kind of your own needs `pattern` or `words`", name, strings.Join(Kinds, ", "))
 		case !ownName.MatchString(name):
 			return fmt.Errorf("mask %q: want a name of lower-case letters, digits and _, at most 32", name)
 		}
@@ -171,7 +171,7 @@ func (m *Masker) add(r *Rule) error {
 // the other does not make find more.
 func (m *Masker) merge(k *kind) {
 	i := slices.IndexFunc(m.kinds, func(other kind) bool {
-		return other.name == k.name && (other.names == k.names || slices.Contains(builtin, k.name))
+		return other.name == k.name && (other.names == k.names || slices.Contains(Kinds, k.name))
 	})
 	if i < 0 {
 		m.kinds = append(m.kinds, *k)

@@ -94,7 +94,7 @@ func TestRefusedConfigurations(t *testing.T) {
 	for name, tc := range map[string]struct{ config, message string }{
 		"same place twice": {`{"stores": {"default": ` + sqliteAt(db) + `, "eu": ` + sqliteAt(filepath.Join(filepath.Dir(db), ".", "weir.db")) + `}}`, "same place"},
 		"same key twice":   {`{"keys": [{"secret": "a"}], "orgs": {"acme": {"keys": [{"secret": "a"}]}}}`, "org default has a key that org acme has already"},
-		"unknown scope":    {`{"keys": [{"secret": "a", "scopes": ["read"]}]}`, `what follows the secret are scopes, out of query, write, gateway, log`},
+		"unknown scope":    {`{"keys": [{"secret": "a", "scopes": ["read"]}]}`, `what follows the secret are scopes, out of gateway, log, metrics, query`},
 		"short hash":       {`{"keys": [{"secret": "sha256:ab"}]}`, "64 hexadecimal digits"},
 		"unset variable":   {`{"keys": [{"secret": "{env.WEIR_TEST_UNSET}"}]}`, "WEIR_TEST_UNSET"},
 		"unknown store":    {`{"orgs": {"acme": {"store": "us"}}}`, "no store is named us"},

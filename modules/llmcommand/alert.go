@@ -1,10 +1,12 @@
 package llmcommand
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
@@ -36,11 +38,50 @@ func alertCommand(cmd *cobra.Command) {
 	for _, c := range []*cobra.Command{list, history} {
 		addFormatFlags(c, "alerts", queryFormats...)
 	}
-	cmd.AddCommand(list, history,
+	set := keyAction("set <rule> <condition>", "Creates a rule, or replaces it, as in weir alert set dear 'cost > 100' --over 1d --to ops", cobra.ExactArgs(2), setAlertRule)
+	f := set.Flags()
+	f.String("over", "", "The time that the total is of, such as 15m, 1h or 1d; totals of budgets and keys have none")
+	f.Bool("than-last-week", false, "Compare with the same time a week before: the condition says how many times as much")
+	f.String("for", "", "The calls that count, as a filter such as 'model~opus' (default: all calls)")
+	f.String("per", "", "Compare each user, key, project, … apart (default: all calls together)")
+	f.StringSlice("to", nil, "The channels that are told")
+	cmd.AddCommand(list, history, set,
+		keyAction("delete <rule>", "Deletes a rule; its alerts are resolved", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+			return change(cmd, http.MethodDelete, alertRulesPath+"/"+url.PathEscape(args[0]), nil, args[0], "deleted")
+		}),
 		keyAction("test <channel>", "Sends a message to a channel, and tells what became of it", cobra.ExactArgs(1), testChannel),
 		keyAction("redeliver <alert>", "Sends the messages about an alert again", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			return change(cmd, http.MethodPost, "/v1/alerts/"+url.PathEscape(args[0])+"/redeliver", nil, args[0], "sent again")
 		}))
+}
+
+const alertRulesPath = "/v1/alerts/rules"
+
+// alertCondition is a total, an operator and a number, as in `cost > 100`.
+var alertCondition = regexp.MustCompile(`^\s*([\w.]+)\s*(>=|<=|>|<)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*$`)
+
+func setAlertRule(cmd *cobra.Command, args []string) error {
+	condition := alertCondition.FindStringSubmatch(args[1])
+	if condition == nil {
+		return fmt.Errorf("expected a condition such as 'cost > 100' or 'latency.p95 >= 2000', not %q", args[1])
+	}
+	to, _ := cmd.Flags().GetStringSlice("to")
+	if len(to) == 0 {
+		return errors.New("name the channels that are told, as in --to ops")
+	}
+	body := map[string]any{"name": args[0], "total": condition[1], "operator": condition[2], "threshold": json.Number(condition[3]), "to": to}
+	for _, flag := range []string{"over", "per"} {
+		if value, _ := cmd.Flags().GetString(flag); value != "" {
+			body[flag] = value
+		}
+	}
+	if than, _ := cmd.Flags().GetBool("than-last-week"); than {
+		body["than"] = "last_week"
+	}
+	if err := addCalls(cmd, body); err != nil {
+		return err
+	}
+	return change(cmd, http.MethodPost, alertRulesPath, body, args[0], "set")
 }
 
 func listAlertRules(cmd *cobra.Command) error {
@@ -48,7 +89,7 @@ func listAlertRules(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	data, err := keys(cmd, http.MethodGet, "/v1/alerts/rules", nil)
+	data, err := keys(cmd, http.MethodGet, alertRulesPath, nil)
 	if err != nil {
 		return err
 	}

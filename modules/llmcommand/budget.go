@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
@@ -29,8 +31,11 @@ func budgetCommand(cmd *cobra.Command) {
 	addBudgetFlags(set)
 	f := set.Flags()
 	f.String("since", "", "The day or time since which records count in a new budget, such as 2026-11-01 (default: it begins at 0)")
-	f.Float64Slice("alert", nil, "Report at these percentages of the limit, such as 80,95")
+	f.StringSlice("alert", nil, "Report at these percentages of the limit; 80,95=small also sends calls to the models of the alias small from 95 % on")
 	f.Bool("trust", false, "Count by what calls say of themselves, which their keys need not vouch for")
+	f.String("wait", "", "How long a call waits for what it needs, such as 5s (default: it is refused at once)")
+	f.Bool("cut", false, "Let a stream begin that may not fit, and end it at the limit")
+	f.String("on-unpriced", "refuse", "What happens to a call whose price is unknown: refuse, or pass, which counts nothing")
 	f.Bool("observe", false, "Count calls and report which of them would be refused, and refuse none")
 	cmd.AddCommand(set, keyAction("delete <budget>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget), tryCommand())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -58,8 +63,8 @@ func budgetCommand(cmd *cobra.Command) {
 // addBudgetFlags adds what says which calls a budget counts, and how.
 func addBudgetFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.String("quantity", "usd", "What counts: usd, tokens, input_tokens, output_tokens, uncached_tokens, requests or concurrent")
-	f.String("window", "", "day, week, month, year, total, or a duration such as 1m (default: month for usd, else 1m)")
+	f.String("quantity", "usd", "What counts: "+strings.Join(money.Quantities, ", "))
+	f.String("window", "", strings.Join(money.BudgetWindows, ", ")+", or a duration such as 1m (default: month for usd, else 1m)")
 	f.String("timezone", "", "The time zone whose midnight begins a window, such as Europe/Berlin (default: UTC)")
 	f.String("per", "", "Give each user, key, project, … its own limit (default: all calls share the limit)")
 	f.String("project", "", "The project whose calls count (default: all calls)")
@@ -123,20 +128,28 @@ func budgetSettings(cmd *cobra.Command, name, limit string) (map[string]any, err
 		}
 	}
 	project, _ := cmd.Flags().GetString("project")
-	calls, _ := cmd.Flags().GetString("for")
-	switch {
-	case project != "" && calls != "":
-		return nil, errors.New("name the calls by --project or by --for, as in --for 'project=search model~opus'")
-	case project != "":
-		body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: question.Field("project"), Op: storage.Equals, Text: project}))
-	case calls != "":
-		filter, err := question.ParseFilter([]string{calls}, time.Now())
-		if err != nil {
-			return nil, fmt.Errorf("--for: %w", err)
-		}
-		body["filter"] = json.RawMessage(storage.AppendJSON(nil, filter))
+	if project == "" {
+		return body, addCalls(cmd, body)
 	}
+	if calls, _ := cmd.Flags().GetString("for"); calls != "" {
+		return nil, errors.New("name the calls by --project or by --for, as in --for 'project=search model~opus'")
+	}
+	body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: question.Field("project"), Op: storage.Equals, Text: project}))
 	return body, nil
+}
+
+// addCalls adds the filter of the flag for, if the flag is given.
+func addCalls(cmd *cobra.Command, body map[string]any) error {
+	calls, _ := cmd.Flags().GetString("for")
+	if calls == "" {
+		return nil
+	}
+	filter, err := question.ParseFilter([]string{calls}, time.Now())
+	if err != nil {
+		return fmt.Errorf("--for: %w", err)
+	}
+	body["filter"] = json.RawMessage(storage.AppendJSON(nil, filter))
+	return nil
 }
 
 func setBudget(cmd *cobra.Command, args []string) error {
@@ -144,18 +157,29 @@ func setBudget(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if since, _ := cmd.Flags().GetString("since"); since != "" {
-		body["since"] = since
+	for _, flag := range []string{"since", "wait", "on-unpriced"} {
+		if cmd.Flags().Changed(flag) {
+			body[strings.ReplaceAll(flag, "-", "_")], _ = cmd.Flags().GetString(flag)
+		}
 	}
-	var stages []map[string]float64
-	percentages, _ := cmd.Flags().GetFloat64Slice("alert")
-	for _, at := range percentages {
-		stages = append(stages, map[string]float64{"at": at})
+	var stages []map[string]any
+	alerts, _ := cmd.Flags().GetStringSlice("alert")
+	for _, alert := range alerts {
+		text, alias, diverts := strings.Cut(alert, "=")
+		at, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("--alert: expected percentages of the limit such as 80, or 95=small, not %q", alert)
+		}
+		stage := map[string]any{"at": at}
+		if diverts {
+			stage["use"] = alias
+		}
+		stages = append(stages, stage)
 	}
 	if stages != nil {
 		body["stages"] = stages
 	}
-	for _, flag := range []string{"trust", "observe"} {
+	for _, flag := range []string{"trust", "cut", "observe"} {
 		if set, _ := cmd.Flags().GetBool(flag); set {
 			body[flag] = true
 		}

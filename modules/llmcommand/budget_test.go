@@ -5,10 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
-// Flags are what the body says, and no more.
+// Flags of budgets and alert rules are what the body says, and no more.
 func TestBudgetsAreSet(t *testing.T) {
 	t.Setenv(keyEnv, "secret")
 	var got string
@@ -26,15 +27,23 @@ func TestBudgetsAreSet(t *testing.T) {
 		`POST /v1/budgets {"filter":{"request_response_rmt":{"project":{"equals":"search"}}},"limit":"9","name":"x","per":"key","quantity":"requests","timezone":"Europe/Berlin","window":"day"}`: {
 			"set", "x", "9", "--quantity", "requests", "--window", "day", "--timezone", "Europe/Berlin", "--per", "key", "--project", "search",
 		},
-		`POST /v1/budgets {"filter":{"request_response_rmt":{"model":{"contains":"opus"}}},"limit":"5","name":"y","observe":true,"quantity":"usd","stages":[{"at":80},{"at":95}],"trust":true}`: {
-			"set", "y", "5", "--for", "model~opus", "--alert", "80,95", "--trust", "--observe",
+		`POST /v1/budgets {"cut":true,"filter":{"request_response_rmt":{"model":{"contains":"opus"}}},"limit":"5","name":"y","observe":true,"on_unpriced":"pass","quantity":"usd","since":"2026-11-01","stages":[{"at":80},{"at":95,"use":"small"}],"trust":true,"wait":"5s"}`: {
+			"set", "y", "5", "--for", "model~opus", "--alert", "80,95=small", "--trust", "--observe", "--cut", "--wait", "5s", "--on-unpriced", "pass", "--since", "2026-11-01",
 		},
 		"DELETE /v1/budgets/team%20a ": {"delete", "team a"},
+		`POST /v1/alerts/rules {"filter":{"request_response_rmt":{"model":{"contains":"opus"}}},"name":"dear","operator":"\u003e=","over":"1d","per":"user","than":"last_week","threshold":1.5,"to":["ops"],"total":"cost"}`: {
+			"set", "dear", "cost >= 1.5", "--over", "1d", "--than-last-week", "--for", "model~opus", "--per", "user", "--to", "ops",
+		},
+		"DELETE /v1/alerts/rules/dear ": {"delete", "dear"},
 		`POST /v1/budgets/try {"budget":{"limit":"5","name":"trial","per":"user","quantity":"usd","trust":true},"from":"2026-11-01T00:00:00.000Z","limit":0}`: {
 			"try", "5", "--per", "user", "--since", "2026-11-01T00:00:00Z",
 		},
 	} {
-		if _, err := run(t.Context(), budgetCommand, io.Discard, append(args, "--address", server.URL)...); err != nil {
+		command := budgetCommand
+		if strings.Contains(want, "/v1/alerts/") {
+			command = alertCommand
+		}
+		if _, err := run(t.Context(), command, io.Discard, append(args, "--address", server.URL)...); err != nil {
 			t.Fatal(err)
 		}
 		if got != want {

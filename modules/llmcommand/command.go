@@ -82,7 +82,7 @@ They do no more than you may:
 		CobraFunc: keyCommand,
 	}, {
 		Name:  "project",
-		Usage: "list|create|limit|keys|members|archive",
+		Usage: "list|create|rename|limit|models|keys|members|archive",
 		Short: "Shows, creates, limits and archives projects",
 		Long: `
 Administers the projects of an organisation, with a key of the scope admin. A project has
@@ -96,7 +96,7 @@ members, keys, and a limit of dollars a month.
 		CobraFunc: projectCommand,
 	}, {
 		Name:  "member",
-		Usage: "list|invite|add|remove",
+		Usage: "list|invite|role|add|remove",
 		Short: "Shows, invites and removes people",
 		Long: `
 Administers the people of an organisation, with a key of the scope admin. People log in as
@@ -153,13 +153,14 @@ they would have cost, it shows the least and the most, and what it assumes:
 		CobraFunc: whatIfCommand,
 	}, {
 		Name:  "alert",
-		Usage: "list|test|history|redeliver [--utc] [--format table|jsonl|json|csv]",
-		Short: "Shows alerts, tests channels, sends messages again",
+		Usage: "list|set|delete|test|history|redeliver [--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows alerts, makes rules, tests channels",
 		Long: `
-Shows which alerts fire, what became of the messages about alerts, and the rules. Sends a
-message to a channel to test it. The API key needs the scope admin.
+Shows which alerts fire, what became of the messages about alerts, and the rules. Makes rules
+while Weir runs. Sends a message to a channel to test it. The API key needs the scope admin.
 
 	weir alert list
+	weir alert set dear 'cost > 100' --over 1d --per user --to ops
 	weir alert test ops
 	weir alert redeliver alert_0123456789abcdef0123456789abcdef` + connection,
 		CobraFunc: alertCommand,

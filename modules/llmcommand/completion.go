@@ -12,7 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/mask"
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 )
 
 // completionPatience is how long a shell waits for names that the API lists.
@@ -22,12 +26,12 @@ const completionPatience = 2 * time.Second
 var flagValues = map[string][]string{
 	"columns":  headings(allColumns),
 	"fields":   headings(allColumns),
-	"scopes":   keyScopes,
-	"trust":    {"user", "session", "properties"},
-	"mask":     {"key", "card", "iban", "email", "phone", "national_id"},
-	"quantity": {"usd", "tokens", "input_tokens", "output_tokens", "uncached_tokens", "requests", "concurrent"},
-	"window":   {"day", "week", "month", "year", "total"},
-	"per":      {"user", "session", "key", "project", "model", "provider", "tree"},
+	"scopes":   access.Scopes,
+	"trust":    control.Claims,
+	"mask":     mask.Kinds,
+	"quantity": money.Quantities,
+	"window":   money.BudgetWindows,
+	"per":      money.Attributes,
 }
 
 // listings are where the API lists the values of arguments, by their names in the usage.
@@ -41,6 +45,7 @@ var listings = map[string]struct {
 	"<project>": {projectsPath + "?limit=100", "@this", "name", ""},
 	"<budget>":  {"/v1/budgets?limit=200&values=1", "items", "name", ""},
 	"<member>":  {membersPath + "?limit=100", "@this", "email", "role"},
+	"<rule>":    {alertRulesPath, "items", "name", "condition"},
 	"<channel>": {"/v1/alerts/channels", "items", "name", "kind"},
 	"<hold>":    {"/v1/holds?limit=200", "items", "id", "reason"},
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/mask"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/llmadmin"
+	"github.com/weirhq/weir/storage/control"
 )
-
-// keyScopes are what a key can allow.
-var keyScopes = []string{"gateway", "log", "metrics", "query", "write", "admin"}
 
 var keyColumns = []column{
 	{"id", "id", plain}, {"name", "name", plain}, {"owner", "owner", plain}, {"project", "project", plain}, {"scopes", "scopes", plain},
@@ -34,12 +34,12 @@ func keyCommand(cmd *cobra.Command) {
 	addFormatFlags(show, "keys", queryFormats...)
 
 	create := keyAction("create <name>", "Creates a key, and shows its secret once", cobra.ExactArgs(1), createKey)
-	create.Flags().StringSlice("scopes", []string{"gateway", "log"}, "What the key allows: "+strings.Join(keyScopes, ", "))
+	create.Flags().StringSlice("scopes", []string{"gateway", "log"}, "What the key allows: "+strings.Join(access.Scopes, ", "))
 	addSettingFlags(create)
 
 	update := keyAction("update <id>", "Changes what a key may do", cobra.ExactArgs(1), updateKey)
 	update.Flags().String("name", "", "Another name")
-	update.Flags().StringSlice("scopes", nil, "What the key allows: "+strings.Join(keyScopes, ", "))
+	update.Flags().StringSlice("scopes", nil, "What the key allows: "+strings.Join(access.Scopes, ", "))
 	addSettingFlags(update)
 
 	rotate := keyAction("rotate <id>", "Gives a key another secret, and shows it once", cobra.ExactArgs(1), rotateKey)
@@ -68,18 +68,20 @@ func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Com
 	return cmd
 }
 
-// settingFlags are the flags of a key's settings. The API has the same names, but for expires.
-var settingFlags = []string{"name", "scopes", "owner", "project", "user", "models", "providers", "trust", "mask", "expires"}
+// settingFlags are the settings of a key, as rows name them. Flags have - in place of _.
+var settingFlags = []string{"name", "scopes", "owner", "owner_id", "project", "user", "models", "providers", "properties", "trust", "mask", "expires"}
 
 func addSettingFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.String("owner", "", "Who answers for the key")
+	f.String("owner-id", "", "The id of the service account, the member or the key that owns the key, and takes it along when it ends")
 	f.String("project", "", "The project of the key's calls")
 	f.String("user", "", "The user of the key's calls, whatever they say")
 	f.StringSlice("models", nil, "The models that the key may call, such as gpt-5-mini or anthropic/* (default: all)")
 	f.StringSlice("providers", nil, "The providers that the key may call (default: all)")
-	f.StringSlice("trust", nil, "What callers of the key are trusted to say of their calls: user, session, properties (default: nothing)")
-	f.StringSlice("mask", nil, "The kinds of data that are masked in what is stored of the key's calls: key, card, iban, email, phone, national_id (default: as the organisation's)")
+	f.StringSlice("properties", nil, "The properties of the key's calls, whatever they say, such as Team=search,Environment=prod")
+	f.StringSlice("trust", nil, "What callers of the key are trusted to say of their calls: "+strings.Join(control.Claims, ", ")+" (default: nothing)")
+	f.StringSlice("mask", nil, "The kinds of data that are masked in what is stored of the key's calls: "+strings.Join(mask.Kinds, ", ")+" (default: as the organisation's)")
 	f.String("expires", "", "When the key ends: a time, or a duration from now such as 90d")
 }
 
@@ -87,37 +89,49 @@ func addSettingFlags(cmd *cobra.Command) {
 func settings(cmd *cobra.Command) (map[string]any, error) {
 	body := make(map[string]any)
 	for _, name := range settingFlags {
-		f := cmd.Flags().Lookup(name)
+		flag := strings.ReplaceAll(name, "_", "-")
+		f := cmd.Flags().Lookup(flag)
 		if f == nil || !f.Changed && (f.DefValue == "" || f.DefValue == "[]") {
 			continue
 		}
-		if list, err := cmd.Flags().GetStringSlice(name); err == nil {
+		if list, err := cmd.Flags().GetStringSlice(flag); err == nil {
 			body[name] = list
 		} else {
 			body[name] = f.Value.String()
 		}
 	}
-	maskKinds(body)
+	return body, parseSettings(body)
+}
+
+// parseSettings reads the settings of a key that the API has in another form than flags and rows.
+func parseSettings(body map[string]any) error {
+	if kinds, ok := body["mask"].([]string); ok {
+		rules := []any{}
+		if len(kinds) > 0 {
+			rules = append(rules, map[string]any{"kinds": kinds})
+		}
+		body["mask"] = rules
+	}
+	if pairs, ok := body["properties"].([]string); ok {
+		properties := make(map[string]string, len(pairs))
+		for _, pair := range pairs {
+			name, value, found := strings.Cut(pair, "=")
+			if !found || name == "" {
+				return fmt.Errorf("properties: expected a name and a value such as Team=search, not %q", pair)
+			}
+			properties[name] = value
+		}
+		body["properties"] = properties
+	}
 	if text, ok := body["expires"].(string); ok {
 		at, err := expiry(text, time.Now())
 		if err != nil {
-			return nil, err
+			return err
 		}
 		delete(body, "expires")
 		body["expires_at"] = at
 	}
-	return body, nil
-}
-
-// maskKinds makes one rule of the kinds that a key masks.
-func maskKinds(body map[string]any) {
-	kinds, ok := body["mask"].([]string)
-	switch {
-	case ok && len(kinds) == 0:
-		body["mask"] = []any{}
-	case ok:
-		body["mask"] = []any{map[string]any{"kinds": kinds}}
-	}
+	return nil
 }
 
 // expiry reads a time, or a duration from now.
@@ -128,7 +142,7 @@ func expiry(text string, now time.Time) (time.Time, error) {
 	if lifetime, err := caddy.ParseDuration(text); err == nil && lifetime > 0 {
 		return now.Add(lifetime), nil
 	}
-	return time.Time{}, fmt.Errorf("--expires: expected a time such as 2027-01-31T12:00:00Z, or a duration such as 90d, not %q", text)
+	return time.Time{}, fmt.Errorf("expires: expected a time such as 2027-01-31T12:00:00Z, or a duration such as 90d, not %q", text)
 }
 
 // keys asks the endpoint of keys, and returns its data. What may be wrong goes to stderr.

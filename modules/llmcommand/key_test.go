@@ -69,7 +69,7 @@ func TestKeys(t *testing.T) {
 	for problem, args := range map[string][]string{
 		"no such key":          {"disable", "key_none"},
 		"what shall":           {"update", "key_none"},
-		"--expires":            {"create", "x", "--expires", "soon"},
+		"expires: expected":    {"create", "x", "--expires", "soon"},
 		"no scope root":        {"create", "x", "--scopes", "root"},
 		"did you mean create?": {"creat", "x"},
 		"show <id>":            {"show"},

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -93,21 +92,14 @@ func settingsRow(names, row []string) (map[string]any, error) {
 		case !slices.Contains(settingFlags, name):
 			return nil, fmt.Errorf("there is no column %q, only %s", name, strings.Join(settingFlags, ", "))
 		case value == "":
-		case name == "expires":
-			at, err := expiry(value, time.Now())
-			if err != nil {
-				return nil, err
-			}
-			body["expires_at"] = at
-		case slices.Contains([]string{"scopes", "models", "providers", "trust", "mask"}, name):
+		case slices.Contains([]string{"scopes", "models", "providers", "properties", "trust", "mask"}, name):
 			body[name] = strings.Fields(value)
 		default:
 			body[name] = value
 		}
 	}
-	maskKinds(body)
 	if body["name"] == nil {
 		return nil, fmt.Errorf("the name is missing")
 	}
-	return body, nil
+	return body, parseSettings(body)
 }

@@ -29,6 +29,13 @@ func memberCommand(cmd *cobra.Command) {
 	})
 	add.Flags().String("role", "member", "member, or owner, who administers the project")
 	cmd.AddCommand(list, invite, add,
+		keyAction("role <member> <role>", "Gives a member another role: reader, member, or owner, who administers", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
+			path, err := objectPath(cmd, membersPath, "email", args[0], "member")
+			if err != nil {
+				return err
+			}
+			return change(cmd, http.MethodPost, path, map[string]any{"role": args[1]}, args[0], args[1])
+		}),
 		keyAction("remove <member>", "Removes a member, and ends the member's keys", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			path, err := objectPath(cmd, membersPath, "email", args[0], "member")
 			if err != nil {

@@ -39,6 +39,14 @@ func projectCommand(cmd *cobra.Command) {
 	create.Flags().String("limit", "none", "What each of them may spend in a month, in dollars")
 	create.Flags().StringSlice("keys", nil, "Who creates keys of their own in them, as weir project keys says")
 	cmd.AddCommand(list, members, creators, create,
+		keyAction("rename <project> <name>", "Gives a project another name; the records keep the one that they have", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
+			path, err := projectPath(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return change(cmd, http.MethodPost, path, map[string]any{"name": args[1]}, args[0], "now "+args[1])
+		}),
+		keyAction("models <project> <allow|deny|all> [<model>...]", "Says which models a project may call, or may not, such as gpt-5-mini or anthropic/*", cobra.MinimumNArgs(2), setProjectModels),
 		keyAction("limit <project> <dollars>", "Sets what a project may spend in a month, or removes the limit: none", cobra.ExactArgs(2), limitProject),
 		keyAction("archive <project>", "Archives a project for good: its keys open nothing", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			path, err := projectPath(cmd, args[0])
@@ -120,6 +128,21 @@ func allowKeys(cmd *cobra.Command, args []string) error {
 	most, _ := cmd.Flags().GetInt("max")
 	return change(cmd, http.MethodPost, path+"/key_permissions", map[string]any{"creators": args[1:], "max_keys": most, "max_lifetime_seconds": int64(lifetime / time.Second)},
 		args[0], "a project whose "+strings.Join(args[1:], " and ")+" create keys of their own")
+}
+
+func setProjectModels(cmd *cobra.Command, args []string) error {
+	mode, models := args[1], args[2:]
+	if mode != "allow" && mode != "deny" && mode != "all" || (mode == "all") != (len(models) == 0) {
+		return errors.New("expected allow or deny and the names of models, or all")
+	}
+	path, err := projectPath(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	if path += "/model_permissions"; mode == "all" {
+		return change(cmd, http.MethodDelete, path, nil, args[0], "a project that may call all models")
+	}
+	return change(cmd, http.MethodPost, path, map[string]any{"mode": mode + "_list", "model_ids": models}, args[0], "a project with a list of models")
 }
 
 // projectPath returns the path of the project with a name or an id.

@@ -35,6 +35,16 @@ func TestATeamIsSetUp(t *testing.T) {
 	if out := ask(projectCommand, "members", "search", "--format", "csv"); !strings.Contains(out, "ada@example.com") {
 		t.Errorf("the members: %s", out)
 	}
+	ask(memberCommand, "role", "ada@example.com", "owner")
+	if out := ask(memberCommand, "list", "--format", "csv"); !strings.Contains(out, ",ada@example.com,,owner,") {
+		t.Errorf("the role: %s", out)
+	}
+	ask(projectCommand, "models", "mail", "allow", "gpt-5-mini", "anthropic/*")
+	ask(projectCommand, "models", "mail", "all")
+	ask(projectCommand, "rename", "mail", "post")
+	if out := ask(projectCommand, "list", "--format", "csv"); !strings.Contains(out, ",post,active") {
+		t.Errorf("the projects: %s", out)
+	}
 	file := filepath.Join(t.TempDir(), "keys.csv")
 	write := func(text string) {
 		t.Helper()
@@ -42,7 +52,7 @@ func TestATeamIsSetUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("\uFEFFname,owner,project,models,expires\nada,Ada,search,gpt-5-mini claude-*,90d\nbob,Bob,search,,\n")
+	write("\uFEFFname,owner,project,models,properties,mask,expires\nada,Ada,search,gpt-5-mini claude-*,Team=search,email card,90d\nbob,Bob,search,,,,\n")
 	secrets := filepath.Join(t.TempDir(), "secrets.csv")
 	ask(keyCommand, "import", file, "--secrets", secrets)
 	if info, err := os.Stat(secrets); err != nil || info.Mode().Perm() != 0o600 {
@@ -57,7 +67,7 @@ func TestATeamIsSetUp(t *testing.T) {
 		t.Fatalf("the keys: %q", lines)
 	}
 	id := strings.Split(lines[1], ",")[1]
-	if out := ask(keyCommand, "show", id, "--format", "csv"); !strings.Contains(out, `[""gpt-5-mini"",""claude-*""]`) || strings.Contains(out, "weir_") {
+	if out := ask(keyCommand, "show", id, "--format", "csv"); !strings.Contains(out, `[""gpt-5-mini"",""claude-*""]`) || !strings.Contains(out, `{""Team"":""search""}`) || !strings.Contains(out, `[[""email"",""card""]]`) || strings.Contains(out, "weir_") {
 		t.Errorf("the key: %s", out)
 	}
 	// Whoever has this key creates keys of their own.

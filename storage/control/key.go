@@ -72,6 +72,9 @@ const (
 	TrustProperties = "properties"
 )
 
+// Claims are all values of Settings.Trust.
+var Claims = []string{TrustUser, TrustSession, TrustProperties}
+
 // Secret is a secret of a key. Its text is not stored, but its last characters and its hash.
 type Secret struct {
 	// Last4 are the last four characters, by which people know the secret.

@@ -94,12 +94,12 @@ func (i *Identity) Check() error {
 	case len(i.ClientScopes) > 0 && i.ClientID == "":
 		return fmt.Errorf("identity jwt %s: client_scopes without client_id: name the client of `weir login` at the issuer", i.Issuer)
 	case len(i.Scopes) == 0 && len(i.Roles) == 0 && !i.Members:
-		return fmt.Errorf("identity jwt %s: scopes are missing, out of %s; roles and members give some as well", i.Issuer, strings.Join(scopes, ", "))
+		return fmt.Errorf("identity jwt %s: scopes are missing, out of %s; roles and members give some as well", i.Issuer, strings.Join(Scopes, ", "))
 	}
 	named := slices.Clone(i.Scopes)
 	for _, r := range i.Roles {
 		if len(r.Scopes) == 0 {
-			return fmt.Errorf("identity jwt %s: role %s %s: scopes are missing, out of %s", i.Issuer, r.Claim, r.Value, strings.Join(scopes, ", "))
+			return fmt.Errorf("identity jwt %s: role %s %s: scopes are missing, out of %s", i.Issuer, r.Claim, r.Value, strings.Join(Scopes, ", "))
 		}
 		named = append(named, r.Scopes...)
 	}

@@ -30,13 +30,14 @@ const (
 	ScopeMetrics = "metrics" // ask the query endpoints for all but content; ScopeQuery includes it
 )
 
-var scopes = []string{ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog, ScopeAdmin, ScopeMetrics}
+// Scopes are all of them.
+var Scopes = []string{ScopeGateway, ScopeLog, ScopeMetrics, ScopeQuery, ScopeWrite, ScopeAdmin}
 
 // CheckScopes finds a scope that there is not.
 func CheckScopes(named []string) error {
 	for _, s := range named {
-		if !slices.Contains(scopes, s) {
-			return fmt.Errorf("there is no scope %s, only %s", s, strings.Join(scopes, ", "))
+		if !slices.Contains(Scopes, s) {
+			return fmt.Errorf("there is no scope %s, only %s", s, strings.Join(Scopes, ", "))
 		}
 	}
 	return nil
@@ -167,7 +168,7 @@ func (k *Key) Name() string {
 
 // Allowed returns the scopes of the key.
 func (k *Key) Allowed() []string {
-	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !k.Allows(s) })
+	return slices.DeleteFunc(slices.Clone(Scopes), func(s string) bool { return !k.Allows(s) })
 }
 
 // MayCall reports whether the key may call a model of a provider, "" for what is no model.
@@ -231,8 +232,8 @@ func (k *Key) Allows(scope string) bool {
 // secret.
 func (k *Key) Check() error {
 	for _, s := range k.Scopes {
-		if !slices.Contains(scopes, s) {
-			return fmt.Errorf("what follows the secret are scopes, out of %s", strings.Join(scopes, ", "))
+		if !slices.Contains(Scopes, s) {
+			return fmt.Errorf("what follows the secret are scopes, out of %s", strings.Join(Scopes, ", "))
 		}
 	}
 	if digest, hashed := strings.CutPrefix(k.Secret, hashPrefix); hashed && !strings.Contains(digest, "{") {

@@ -137,6 +137,9 @@ var attributes = map[string]func(*storage.Record) string{
 	"tree":     func(r *storage.Record) string { return treeOf(r).String() },
 }
 
+// Attributes are the names of attributes, in their order.
+var Attributes = slices.Sorted(maps.Keys(attributes))
+
 // treeOf is the first call of the conversation, or of the one whose sub-agent it belongs to,
 // as far as the calls before tell.
 func treeOf(r *storage.Record) uuid.UUID {
@@ -159,7 +162,7 @@ func (b *Budget) provision(org string, isAlias func(name string) bool) (err erro
 		return fmt.Errorf("a budget takes a name of 1 to %d bytes, not %q", maxBudgetName, b.Name)
 	}
 	if b.quantity = findQuantity(cmp.Or(b.Quantity, dollars.name)); b.quantity == nil {
-		return fmt.Errorf("budget %s: quantity is usd, %s, not %s", b.Name, strings.Join(LimitQuantities, ", "), b.Quantity)
+		return fmt.Errorf("budget %s: quantity is %s, not %s", b.Name, strings.Join(Quantities, ", "), b.Quantity)
 	}
 	if b.limit, err = b.quantity.parse(b.Limit); err != nil {
 		return fmt.Errorf("budget %s: limit: %w", b.Name, err)
@@ -195,7 +198,7 @@ func (b *Budget) provision(org string, isAlias func(name string) bool) (err erro
 		b.per = func(r *storage.Record) string { return r.Properties[property] }
 	default:
 		if b.per = attributes[b.Per]; b.per == nil {
-			return fmt.Errorf("budget %s: per takes %s or property.<name>, not %s", b.Name, strings.Join(slices.Sorted(maps.Keys(attributes)), ", "), b.Per)
+			return fmt.Errorf("budget %s: per takes %s or property.<name>, not %s", b.Name, strings.Join(Attributes, ", "), b.Per)
 		}
 	}
 	if err := b.provisionSince(); err != nil {

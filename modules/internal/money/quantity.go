@@ -49,13 +49,16 @@ var (
 	concurrent = &quantity{name: "concurrent", unit: " calls at once"}
 )
 
-// LimitQuantities are the quantities that are not money.
-var LimitQuantities = func() (names []string) {
-	for _, q := range quantities[1:] {
-		names = append(names, q.name)
-	}
-	return names
-}()
+// Quantities are what Budget.Quantity may be, and LimitQuantities those that are not money.
+var (
+	Quantities = func() (names []string) {
+		for _, q := range quantities {
+			names = append(names, q.name)
+		}
+		return names
+	}()
+	LimitQuantities = Quantities[1:]
+)
 
 // findQuantity returns the quantity of a name, nil if there is none.
 func findQuantity(name string) *quantity {

@@ -5,7 +5,7 @@ import { sayOf, filter } from "../filter.js";
 import { useView } from "../state.js";
 import { post, remove, useAnswer } from "../api.js";
 import { Answer, Table, useCursor } from "../parts/basics.js";
-import { Delete, useChange, Dialog, Form, options } from "../parts/form.js";
+import { Delete, FilterText, Per, useChange, Dialog, Form, options, read, subjects } from "../parts/form.js";
 import { count, moment, plural, dollars, duration } from "../format.js";
 
 // Alerts shows what fires and what has fired, the rules and the channels.
@@ -64,7 +64,7 @@ function Rules() {
   const columns = [
     { title: "Rule", cell: (r) => html`<b dir="auto">${r.name}</b> <span class="quiet">${r.condition}</span>` },
     { title: "Calls", mid: true, cell: (r) => html`<span dir="auto">${sayOf(r.filter)}</span>` },
-    { title: "Whose", mid: true, cell: (r) => subjects[r.per || ""] || "each " + r.per },
+    { title: "Whose", mid: true, cell: (r) => (r.per ? subjects[r.per] || "each " + r.per : "all calls together") },
     { title: "Tells", cell: (r) => r.to.join(", ") },
     { title: "Change", cell: (r) => (r.id ? html`<button class="quiet" onClick=${() => edit(r)}>Edit</button><${Delete} onSure=${() => change(remove("/v1/alerts/rules/" + encodeURIComponent(r.name)))} />` : html`<span class="quiet">in the Caddyfile</span>`) },
   ];
@@ -82,7 +82,6 @@ const totals = {
 const minutes = (over) => [...over.matchAll(/(\d+)([dhm])/g)].reduce((sum, [, n, unit]) => sum + n * { d: 1440, h: 60, m: 1 }[unit], 0);
 const lengths = { 5: "5 minutes", 15: "15 minutes", 60: "an hour", 1440: "a day", 10080: "a week" };
 const days = { 1440: "a day", 10080: "a week", 40320: "4 weeks" }; // of bills
-export const subjects = { "": "all calls together", user: "each user", session: "each session", project: "each project", key: "each key", model: "each model", provider: "each provider", tree: "each agent run" };
 
 // withOne are choices, with one that a rule has and they have not.
 const withOne = (all, one, text) => (Object.hasOwn(all, one) ? all : { ...all, [one]: text });
@@ -105,23 +104,22 @@ export function Rule({ r, v, onClose }) {
 function Settings({ r, channels, close }) {
   const [change, failed] = useChange(close);
   const [total, setTotal] = useState(r.total);
-  const [over, setOver] = useState(r.over ? minutes(r.over) : 60);
+  const [over, setOver] = useState(r.over ? minutes(r.over) : 60), [other, setOther] = useState(false);
   const [than, setThan] = useState(Boolean(r.than));
   const windowed = !["budget_percent", "budget_forecast_percent", "key_days_left"].includes(total), ofBill = /^bill_/.test(total), ofCalls = windowed && !ofBill && total !== "lost_records";
   const save = (e) => {
     e.preventDefault();
-    const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim();
-    change(post("/v1/alerts/rules", {
-      name: r.name || text("name"), total, operator: text("operator"), threshold: Number(text("threshold")), to: form.getAll("to"),
-      ...(windowed && { over: (ofBill && over % 1440 ? 1440 : over) + "m" }), ...(ofCalls && { per: text("per"), ...(than && { than: "last_week" }), ...(r.filter && r.filter !== "all" && { filter: r.filter }) }),
+    const text = read(e.target);
+    change(() => post("/v1/alerts/rules", {
+      name: r.name || text("name"), total, operator: text("operator"), threshold: Number(text("threshold")), to: text.all("to"),
+      ...(windowed && { over: text("length") || (ofBill && over % 1440 ? 1440 : over) + "m" }), ...(ofCalls && { per: text.per(), ...(than && { than: "last_week" }), filter: text.filter() }),
     }));
   };
   return html`<${Form} title=${r.name || "Tell me when…"} action=${r.name ? "Save" : "Create"} close=${close} failed=${failed} onSubmit=${save}>
       ${!r.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="dear day" /></label>`}
       <label>When <span class="bar-row"><select aria-label="What is compared" value=${total} onChange=${(e) => setTotal(e.target.value)}>${options(withOne(Object.fromEntries(Object.entries(totals).map(([key, [text]]) => [key, text])), r.total, r.total), total)}</select><select name="operator" aria-label="Comparison">${options({ ">": "above", ">=": "at least", "<": "below", "<=": "at most" }, r.operator || (total === "key_days_left" ? "<=" : ">"))}</select><input name="threshold" required inputmode="decimal" pattern="-?[0-9]+([.][0-9]+)?" aria-label="Threshold" placeholder="100" defaultValue=${r.threshold ?? ""} /> ${than ? "times as much" : totals[total]?.[1]}</span></label>
-      ${windowed && html`<label>Over <select value=${over} onChange=${(e) => setOver(Number(e.target.value))}>${options(ofBill ? (over % 1440 ? days : withOne(days, over, over / 1440 + " days")) : withOne(lengths, over, over + " minutes"), over)}</select></label>`}
-      ${ofCalls && html`${r.filter && r.filter !== "all" && html`<p><span class="quiet">Of the calls where</span> <span dir="auto">${sayOf(r.filter)}</span></p>`}
-      <label>Of <select name="per">${options(withOne(subjects, r.per || "", "each " + r.per), r.per || "")}</select></label>
+      ${windowed && html`<label>Over <span class="bar-row"><select value=${other ? "other" : over} onChange=${(e) => (setOther(e.target.value === "other"), e.target.value === "other" || setOver(Number(e.target.value)))}>${options({ ...(ofBill ? (over % 1440 ? days : withOne(days, over, over / 1440 + " days")) : withOne(lengths, over, over + " minutes")), other: "another time…" }, other ? "other" : over)}</select>${other && html`<input name="length" required size="6" aria-label="Length of the window" placeholder="6h" />`}</span></label>`}
+      ${ofCalls && html`<${FilterText} filter=${r.filter} /><label>Of <${Per} per=${r.per} all="all calls together" /></label>
       <p><label class="bar-row"><input type="checkbox" checked=${than} onChange=${(e) => setThan(e.target.checked)} /> compared with the same time a week before</label></p>
       <${Now} total=${total} over=${over} of=${r.filter || "all"} />`}
       <fieldset><legend>Tell</legend>${channels.map((c, i) => html`<label class="bar-row"><input type="checkbox" name="to" value=${c.name} defaultChecked=${r.to ? r.to.includes(c.name) : i === 0} /> ${c.name} <span class="quiet">${c.kind}</span></label>`)}</fieldset><//>`;

@@ -4,7 +4,7 @@ import { attributes, sayOf } from "../filter.js";
 import { elsewhere } from "../state.js";
 import { post, remove, useAll } from "../api.js";
 import { Bar, To } from "../parts/basics.js";
-import { Delete, Dialog, Form, options, useChange, Warnings } from "../parts/form.js";
+import { Delete, Dialog, FilterText, Form, Per, options, read, useChange, Warnings } from "../parts/form.js";
 import { List } from "../parts/list.js";
 import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
 
@@ -70,9 +70,6 @@ function scopeOf(filter) {
   return attribute && Object.keys(operation).join() === "equals" ? [attribute, operation.equals] : null;
 }
 
-// subjectOf is the attribute of a `per` that the form can choose: a property has a name beside it.
-const subjectOf = (per = "") => (per?.startsWith("property.") ? "property" : per || "");
-
 // Stages are the parts of a limit at which Weir reports, and may send calls to other models.
 function Stages({ stages }) {
   const [list, set] = useState(stages.map((s, key) => ({ ...s, key })));
@@ -87,14 +84,14 @@ function Settings({ b, close, onDone }) {
   const [change, failed] = useChange((budget) => (onDone(budget), close()));
   const scope = scopeOf(b.filter);
   const [attribute, setAttribute] = useState(scope ? scope[0] : "other");
-  const [per, setPer] = useState(subjectOf(b.per)), [quantity, setQuantity] = useState(b.quantity || "usd"), [window, setWindow] = useState(Object.hasOwn(windows, b.window || "month") ? b.window || "month" : "other");
+  const [quantity, setQuantity] = useState(b.quantity || "usd"), [window, setWindow] = useState(Object.hasOwn(windows, b.window || "month") ? b.window || "month" : "other");
   const settings = (target) => {
-    const form = new FormData(target), text = (name) => (form.get(name) || "").trim(), uses = form.getAll("use");
+    const text = read(target), uses = text.all("use");
     const settings = {
       name: b.name || text("name"), limit: text("limit"), quantity, observe: Boolean(text("observe")), trust: Boolean(text("trust")), cut: Boolean(text("cut")), wait: text("wait"), on_unpriced: text("on_unpriced"), since: text("since"),
-      window: quantity === "concurrent" ? "" : text("length") || window, timezone: text("timezone"), per: per === "property" ? "property." + text("property") : per,
-      filter: attribute === "other" ? JSON.parse(text("filter")) : attribute && { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } },
-      stages: form.getAll("at").map((at, i) => ({ at: Number(at), ...(uses[i].trim() && { use: uses[i].trim() }) })),
+      window: quantity === "concurrent" ? "" : text("length") || window, timezone: text("timezone"), per: text.per(),
+      filter: attribute === "other" ? text.filter() : attribute && { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } },
+      stages: text.all("at").map((at, i) => ({ at: Number(at), ...(uses[i].trim() && { use: uses[i].trim() }) })),
     };
     return Object.fromEntries(Object.entries(settings).filter(([, value]) => value && value.length !== 0));
   };
@@ -108,14 +105,14 @@ function Settings({ b, close, onDone }) {
   };
   const save = (e) => {
     e.preventDefault();
-    change((async () => post("/v1/budgets", settings(e.target)))()); // a filter may be no JSON
+    change(() => post("/v1/budgets", settings(e.target)));
   };
   return html`<${Form} title=${b.name || "Create a budget"} action=${b.name ? "Save" : "Create"} close=${close} failed=${failed} onSubmit=${save} onInput=${() => setTrial({})}>
       ${!b.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="search team" /></label>`}
       <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select aria-label="What counts" value=${quantity} onChange=${(e) => setQuantity(e.target.value)}>${options(quantities, quantity)}</select>${quantity !== "concurrent" && html`<select aria-label="Window" value=${window} onChange=${(e) => setWindow(e.target.value)}>${options({ ...windows, other: "in another time…" }, window)}</select>${window === "other" && html`<input name="length" required size="6" aria-label="Length of the window" placeholder="12h" defaultValue=${b.window || ""} />`}`}</span></label>
       <label>Counts <span class="bar-row"><select aria-label="Which calls count" value=${attribute} onChange=${(e) => setAttribute(e.target.value)}><option value="">all calls</option>${Object.keys(attributes).map((a) => html`<option value=${a}>calls of one ${a}</option>`)}<option value="other">calls of a filter…</option></select>${attribute && attribute !== "other" && html`<input name="value" required aria-label=${"Which " + attribute} placeholder=${attribute} defaultValue=${scope?.[1] || ""} />`}</span></label>
-      ${attribute === "other" && html`<label><span>Filter <span class="quiet">${b.filter && sayOf(b.filter)}</span></span><textarea name="filter" required rows="2" spellcheck=${false} placeholder=${`{"request_response_rmt": {"model": {"contains": "opus"}}}`} defaultValue=${b.filter && b.filter !== "all" ? JSON.stringify(b.filter) : ""}></textarea></label>`}
-      <label>Give each its own limit <span class="bar-row"><select value=${per} onChange=${(e) => setPer(e.target.value)}>${options({ "": "no, all share it", ...Object.fromEntries(Object.keys(attributes).map((a) => [a, "each " + a])), tree: "each agent run", property: "each value of a property…" }, per)}</select>${per === "property" && html`<input name="property" required aria-label="Name of the property" placeholder="Team" defaultValue=${b.per?.slice(9) || ""} />`}</span></label>
+      ${attribute === "other" && html`<${FilterText} filter=${b.filter} required />`}
+      <label>Give each its own limit <${Per} per=${b.per} all="no, all share it" /></label>
       <${Stages} stages=${b.name ? b.stages : [{ at: 80 }]} />
       <label class="bar-row"><input type="checkbox" name="observe" defaultChecked=${b.observe} /> Observe: refuse nothing, and count what it would refuse</label>
       <details open=${Boolean(b.trust || b.cut || b.since || b.on_unpriced === "pass" || (b.wait && b.wait !== "0s"))}><summary>More settings</summary>

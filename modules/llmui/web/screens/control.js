@@ -3,10 +3,10 @@ import { html, useMemo, useState } from "../html.js";
 import { elsewhere, go, useView, having } from "../state.js";
 import { itemsOf, post, remove, useAll, useAnswer, useCosts } from "../api.js";
 import { Answer, Table, To, useCursor, Tile } from "../parts/basics.js";
-import { Delete, Dialog, Form, useChange } from "../parts/form.js";
+import { Delete, Dialog, Form, options, useChange } from "../parts/form.js";
 import { Export } from "../parts/csv.js";
 import { List } from "../parts/list.js";
-import { BudgetLeft, KeyForm, Secret, leastLeft, placed, scopes } from "./keys.js";
+import { BudgetLeft, KeyForm, Secret, leastLeft, list, placed, scopes } from "./keys.js";
 import { count, moment, plural, date, dollars } from "../format.js";
 
 const roles = ["reader", "member", "owner"];
@@ -124,6 +124,7 @@ const projectColumns = [
 function Project({ p }) {
   const members = useAll(projectPath(p) + "/users"), people = useAll("/v1/organization/users");
   const spending = useAnswer(projectPath(p) + "/spend_limit"), permissions = useAnswer(projectPath(p) + "/key_permissions");
+  const models = useAnswer(projectPath(p) + "/model_permissions");
   const [change, failed] = useChange();
   const [amount, setAmount] = useState();
   const [creating, create] = useState(false);
@@ -135,7 +136,9 @@ function Project({ p }) {
   return html`<header class="heading bar-row"><h2><span class="quiet">Project</span> <bdi>${p.name}</bdi></h2><${To} change=${{ ...elsewhere }}>All projects<//><${To} change=${having("project", p.name, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>Its keys<//><span class="spring"></span><button class="primary" onClick=${() => create(true)}>Create a key</button></header>${failed}
     ${creating && html`<${KeyForm} project=${p.name} onClose=${() => create(false)} onDone=${show} />`}${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}
     <div class="tiles"><${Tile} label="Cost" value=${dollars(p.cost)} /><${Tile} label="Calls" value=${count(p.calls)} /><${Tile} label="Limit a month" value=${shown ? dollars(shown / 100) : "none"} /><${Tile} label="Keys" value=${count(p.keys)} /></div>
-    <dl class="facts panel"><dt>Limit a month</dt><dd><form class="bar-row" onSubmit=${setLimit}><label>$ <input name="amount" size="8" inputmode="decimal" pattern=${amounts} placeholder="no limit" defaultValue=${cents ? cents / 100 : ""} key=${cents} /></label><button>Save</button></form></dd>
+    <dl class="facts panel"><dt>Name</dt><dd><form class="bar-row" onSubmit=${act(({ name }) => change(post(projectPath(p), { name })))}><input name="name" required maxlength="256" aria-label="Name" defaultValue=${p.name} key=${p.name} /><button>Save</button></form></dd>
+    ${models.data && html`<dt>Models</dt><dd><form class="bar-row" key=${JSON.stringify(models.data)} onSubmit=${act(({ mode, ids }) => change(list(ids).length ? post(projectPath(p) + "/model_permissions", { mode, model_ids: list(ids) }) : remove(projectPath(p) + "/model_permissions")))}><select name="mode" aria-label="Which models">${options({ allow_list: "only", deny_list: "all but" }, models.data.mode)}</select><input name="ids" size="28" aria-label="Models" placeholder="none; or gpt-5-mini, anthropic/*" defaultValue=${models.data.model_ids.join(", ")} /><button>Save</button></form></dd>`}
+    <dt>Limit a month</dt><dd><form class="bar-row" onSubmit=${setLimit}><label>$ <input name="amount" size="8" inputmode="decimal" pattern=${amounts} placeholder="no limit" defaultValue=${cents ? cents / 100 : ""} key=${cents} /></label><button>Save</button></form></dd>
     ${permissions.data && html`<dt>Keys of their own</dt><dd><form class="bar-row" key=${JSON.stringify(permissions.data)} onSubmit=${act(({ max, days }, form) => {
       const creators = new FormData(form).getAll("creator");
       change(creators.length ? post(projectPath(p) + "/key_permissions", { creators, max_keys: Number(max), max_lifetime_seconds: Number(days) * 86400 }) : remove(projectPath(p) + "/key_permissions"));

@@ -5,7 +5,7 @@ import { attributes, filter } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
 import { Bar, Copy, Later, Tile, To } from "../parts/basics.js";
-import { Delete, Dialog, Form, Warnings, useChange } from "../parts/form.js";
+import { Delete, Dialog, Form, Warnings, read, useChange } from "../parts/form.js";
 import { List } from "../parts/list.js";
 import { Setup } from "../parts/clients.js";
 import { count, date, dollars, minuteOf, moment, percent, timeOf } from "../format.js";
@@ -104,7 +104,7 @@ function Key({ k, onSecret }) {
       ${k.budget && html`<${Tile} label=${"Left of " + k.budget.b.name} value=${amount(k.budget.b, k.budget.a.remaining)} detail=${html`<${Bar} share=${k.budget.share} tone=${k.budget.share >= 1 ? "bad" : k.budget.share >= 0.8 ? "warn" : ""} />`} />`}</div>
     <dl class="facts panel"><dt>State</dt><dd>${stateOf(k)}</dd><dt>Project</dt><dd>${k.project || "none"}</dd><dt>Owner</dt><dd>${k.owner || "nobody"}</dd><dt>User of its calls</dt><dd>${k.user || "as each call says"}</dd>
       <dt>May</dt><dd>${k.scopes.map((s) => scopes[s] || s).join(", ")}</dd><dt>Models</dt><dd>${k.models?.join(", ") || "all"}</dd><dt>Providers</dt><dd>${k.providers?.join(", ") || "all"}</dd>
-      <dt>Properties of its calls</dt><dd>${Object.entries(k.properties || {}).map(([n, value]) => `${n}: ${value}`).join(", ") || "none"}</dd><dt>Calls may set</dt><dd>${k.trust?.join(", ") || "nothing that budgets count by"}</dd>
+      <dt>Properties of its calls</dt><dd>${Object.entries(k.properties || {}).map(([n, value]) => `${n}: ${value}`).join(", ") || "none"}</dd><dt>Calls may set</dt><dd>${k.trust?.join(", ") || "nothing that budgets count by"}</dd><dt>Masked</dt><dd>${masks(k.mask) || "as the organisation's"}</dd>
       <dt>Created</dt><dd>${minuteOf(Date.parse(k.created_at))}</dd><dt>Ends</dt><dd>${k.expires_at ? minuteOf(Date.parse(k.expires_at)) : "never"}</dd>
       <dt>Secrets</dt><dd>${k.secrets.map((s) => `…${s.last4}, since ${date(s.created_at)}${s.ends_at ? `, ends ${moment(s.ends_at)}` : ""}`).join("; ")}</dd></dl>
     <p class="bar-row"><button class="primary" onClick=${() => edit(true)}>Edit</button><button onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button>
@@ -124,21 +124,24 @@ export function Secret({ k, onClose }) {
 // Form creates a key, in a project if one is given, or changes all that the API can change of one.
 export const KeyForm = ({ k, project, onClose, onDone }) => html`<${Dialog} label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}>${(close) => html`<${Fields} k=${k} project=${project} close=${close} onDone=${onDone} />`}<//>`;
 
+// masks are rules as a field takes them: the kinds of a rule that has nothing else, or JSON.
+const masks = (rules = []) => (rules.length === 1 && Object.keys(rules[0]).join() === "kinds" ? rules[0].kinds.join(", ") : rules.length ? JSON.stringify(rules) : "");
+
 function Fields({ k, project, close, onDone }) {
   const projects = useAnswer("/v1/organization/projects?limit=100");
   const [change, failed] = useChange((key) => (onDone?.(key), close()));
   const save = (e) => {
     e.preventDefault();
-    const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim();
+    const text = read(e.target);
     const ends = text("expires_at"), at = e.target.elements.expires_at, time = ends && timeOf(ends);
     at.setCustomValidity(Number.isNaN(time) ? "Write a time as " + minuteOf(Date.now()) : "");
     if (!at.reportValidity()) return;
     const lines = text("properties").split("\n").filter(Boolean).map((line) => line.split("=").map((part) => part.trim()));
-    const settings = {
-      name: text("name"), owner: text("owner"), project: text("project"), user: text("user"), scopes: form.getAll("scope"), models: list(text("models")), providers: list(text("providers")),
-      properties: Object.fromEntries(lines), trust: form.getAll("trust"), expires_at: ends ? new Date(time).toISOString() : null,
-    };
-    change(k ? patch("/v1/keys/" + k.id, settings) : post("/v1/keys", settings));
+    const settings = () => ({
+      name: text("name"), owner: text("owner"), project: text("project"), user: text("user"), scopes: text.all("scope"), models: list(text("models")), providers: list(text("providers")),
+      properties: Object.fromEntries(lines), mask: text("mask").startsWith("[") ? JSON.parse(text("mask")) : text("mask") ? [{ kinds: list(text("mask")) }] : [], trust: text.all("trust"), expires_at: ends ? new Date(time).toISOString() : null,
+    });
+    change(() => (k ? patch("/v1/keys/" + k.id, settings()) : post("/v1/keys", settings())));
   };
   const field = (name, label, value, rest) => html`<label>${label} <input name=${name} defaultValue=${value || ""} ...${rest} /></label>`;
   return html`<${Form} title=${k ? k.name : "Create a key"} action=${k ? "Save" : "Create"} close=${close} failed=${failed} onSubmit=${save}>
@@ -150,5 +153,6 @@ function Fields({ k, project, close, onDone }) {
       ${field("models", "Models", k?.models?.join(", "), { placeholder: "all; or gpt-5, claude-*" })}${field("providers", "Providers", k?.providers?.join(", "), { placeholder: "all" })}
       ${field("expires_at", "Ends", k?.expires_at && minuteOf(Date.parse(k.expires_at)), { placeholder: "never" })}${field("user", "User of its calls", k?.user, { placeholder: "as each call says" })}
       <label>Properties of its calls <textarea name="properties" rows="2" placeholder="Team = search">${Object.entries(k?.properties || {}).map(([n, value]) => `${n} = ${value}`).join("\n")}</textarea></label>
+      ${field("mask", "Masked in what is stored", masks(k?.mask), { placeholder: "as the organisation's; or email, card, or rules in JSON" })}
       <fieldset><legend>Calls may set what budgets count by</legend>${["user", "session", "properties"].map((t) => html`<label><input type="checkbox" name="trust" value=${t} defaultChecked=${k?.trust?.includes(t)} /> ${t}</label>`)}</fieldset></details><//>`;
 }
