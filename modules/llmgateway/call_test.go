@@ -202,6 +202,26 @@ func TestPlatformCredentialsRefused(t *testing.T) {
 	}
 }
 
+// An organisation that OpenAI has not verified gets its answers without summaries of the reasoning.
+func TestARefusedSummaryIsNotAskedForAgain(t *testing.T) {
+	asked := 0
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 1 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"message":"Your organization must be verified to generate reasoning summaries.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`)
+			return
+		}
+		speaksResponses(w, r)
+	}}})
+	const ask = `{"model":"raw/m","max_tokens":9,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"hi"}]}`
+	for want := 2; want <= 3; want++ {
+		if resp, body := s.postTo("/v1/messages", strings.NewReader(ask)); resp.StatusCode != http.StatusOK || asked != want {
+			t.Errorf("%d %s, asked %d times, want %d", resp.StatusCode, body, asked, want)
+		}
+	}
+}
+
 func TestOwnKeyFirst(t *testing.T) {
 	var got string
 	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {

@@ -62,11 +62,11 @@ func (m *messagesRequest) translated() (*translate.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.thinking.Get("display").Str != "omitted" {
-		showReasoning(p)
-	}
 	kind := m.thinking.Get("type").Str
 	p.HidesReasoning = kind == "" || kind == "disabled"
+	if !p.HidesReasoning && m.thinking.Get("display").Str != "omitted" {
+		showReasoning(p)
+	}
 	return p, nil
 }
 

@@ -177,6 +177,9 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to set or to encrypt
 		return plugins.DeleteField(body, "reasoning"), nil
 	}
+	if p.Reasoning.Summary != "" && !t.NoSummary && isOf(complete, t.BaseURL) {
+		body, _ = sjson.SetBytes(body, "reasoning.summary", p.Reasoning.Summary) // an object, and a plain path
+	}
 	return sjson.SetBytes(body, "include.-1", encryptedReasoning)
 }
 

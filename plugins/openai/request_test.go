@@ -240,6 +240,10 @@ func TestOtherAPIs(t *testing.T) {
 		Input: []string{"text"}, Reasoning: true, Efforts: []string{"minimal", "low", "medium", "high"},
 	}}
 	plain := translate.Target{Model: "gpt-4o", Capabilities: &plugins.Capabilities{Input: []string{"text"}, Temperature: true}}
+	atOpenAI := thinker
+	atOpenAI.BaseURL = "https://api.openai.com/v1"
+	unverified := atOpenAI
+	unverified.NoSummary = true
 	const turns = `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"?"}]`
 	for _, test := range []struct {
 		name           string
@@ -257,6 +261,11 @@ func TestOtherAPIs(t *testing.T) {
 		{"the usual temperature", plugins.Messages, thinker, `"max_tokens":100,"temperature":1`, "temperature", "", nil, true},
 		{"the temperature of a model that takes one", plugins.Messages, plain, `"max_tokens":100,"temperature":0.5`, "temperature", "0.5", nil, true},
 		{"no thinking", plugins.Messages, thinker, `"max_tokens":100,"thinking":{"type":"disabled"}`, "reasoning.effort", `"minimal"`, []string{"thinking"}, false},
+		{"thinking", plugins.Messages, atOpenAI, `"max_tokens":100,"thinking":{"type":"enabled","budget_tokens":60}`, "reasoning", `{"effort":"high","summary":"auto"}`, nil, true},
+		{"thinking that is not shown", plugins.Messages, atOpenAI, `"max_tokens":100,"thinking":{"type":"adaptive","display":"omitted"}`, "reasoning", `{"effort":"high"}`, nil, true},
+		{"thinking at an account that gets no summaries", plugins.Messages, unverified, `"max_tokens":100,"thinking":{"type":"adaptive"}`, "reasoning", `{"effort":"high"}`, nil, true},
+		{"thinking at another server", plugins.Messages, thinker, `"max_tokens":100,"thinking":{"type":"adaptive"}`, "reasoning", `{"effort":"high"}`, nil, true},
+		{"an effort without thinking", plugins.Messages, atOpenAI, `"max_tokens":100,"output_config":{"effort":"low"}`, "reasoning", `{"effort":"low"}`, nil, true},
 		{"the highest effort", plugins.Messages, thinker, `"max_tokens":100,"output_config":{"effort":"max"}`, "reasoning.effort", `"high"`, []string{"output_config.effort"}, false},
 		{"an effort of a model that does not think", plugins.Messages, plain, `"max_tokens":100,"output_config":{"effort":"low"}`, "reasoning", "", []string{"output_config.effort"}, false},
 		{"few tokens", plugins.Messages, plain, `"max_tokens":1`, "max_output_tokens", "16", []string{"max_tokens"}, false},

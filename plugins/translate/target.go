@@ -27,6 +27,8 @@ type Target struct {
 	Listed string
 	// Capabilities are those of Model, nil if it is unknown to the catalogue.
 	Capabilities *plugins.Capabilities
+	// NoSummary: the provider has refused a summary of Model's reasoning.
+	NoSummary bool
 }
 
 // Bearer is the header of keys that are bearer tokens (RFC 6750).

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -43,6 +44,17 @@ type Account struct {
 	standIn  string // for key in requests, until a bill sends them
 	deployed deployments
 	tags     []string // Provider.Tags
+	// withoutSummary has the models, by their names at the provider, of whose reasoning the provider
+	// has refused a summary.
+	withoutSummary sync.Map
+}
+
+// RefusesSummary notes that the provider refuses to summarize the reasoning of a model, as OpenAI does
+// for organisations that it has not verified
+// (https://help.openai.com/en/articles/10910291-api-organization-verification). It reports whether this is news.
+func (a *Account) RefusesSummary(model string) (isNew bool) {
+	_, known := a.withoutSummary.LoadOrStore(model, struct{}{})
+	return !known
 }
 
 // Caller is whoever makes a call.
@@ -57,6 +69,7 @@ type Caller interface {
 // on the vendor's invoice, is refused: each charge has its tags.
 func (a *Account) Target(model string, listed *catalog.Model, by Caller) (translate.Target, error) {
 	t := translate.Target{Model: model, BaseURL: a.BaseURL, Key: a.standIn}
+	_, t.NoSummary = a.withoutSummary.Load(model)
 	if listed != nil {
 		t.Listed, t.Capabilities = listed.ID, &listed.Capabilities
 	}
