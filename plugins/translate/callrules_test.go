@@ -42,6 +42,36 @@ func TestClientsGetTheirNamesBack(t *testing.T) {
 	}
 }
 
+// The mark of a tool that others take the place of, or that the provider does not have, is that of the
+// last tool that is sent before the end of its prefix.
+func TestMarksOfToolsThatAreNotSent(t *testing.T) {
+	const mark = `,"prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}`
+	for tools, marked := range map[string]string{
+		`{"type":"mcp","server_label":"a"` + mark + `},{"type":"function","name":"f"}`:                                        "mcp_a_d",
+		`{"type":"function","name":"f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g"}]` + mark + `}`: "n__g",
+		`{"type":"function","name":"f"},{"type":"web_search"` + mark + `},{"type":"function","name":"g"}`:                     "f",
+		`{"type":"web_search"` + mark + `},{"type":"function","name":"g"}`:                                                    "",
+	} {
+		p, err := translate.ParseMCP([]byte(`{"model":"m","input":"hi","tools":[`+tools+`]}`), map[string][]translate.Tool{
+			"a": {{MCP: &translate.MCPTool{Server: "a", Name: "c"}}, {MCP: &translate.MCPTool{Server: "a", Name: "d"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Apply(translate.DefaultPolicy); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for i := range p.Tools {
+			if tool := &p.Tools[i]; tool.CacheBreakpoint && tool.CachesLonger {
+				got += tool.Name
+			}
+		}
+		if got != marked {
+			t.Errorf("%s: the mark is at %q, want %q", tools, got, marked)
+		}
+	}
+}
+
 // Functions of MCP servers, which are without Raw, have names of their own beside each other and beside
 // a client's function.
 func TestMCPNamesAreDistinct(t *testing.T) {

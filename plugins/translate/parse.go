@@ -144,15 +144,18 @@ func (p *Request) parseTools(tools []gjson.Result, param, namespace string) erro
 				f.Param, f.Type = t.Param, "function"
 				p.Tools = append(p.Tools, f)
 			}
+			markLast(p.Tools[len(p.Tools)-len(functions):], t.CacheMark)
 			continue
 		}
 		if t.Type == "namespace" && namespace == "" {
 			if t.Name == "" {
 				return Missing(t.Param + ".name")
 			}
+			before := len(p.Tools)
 			if err := p.parseTools(v.Get("tools").Array(), t.Param+".tools", t.Name); err != nil {
 				return err
 			}
+			markLast(p.Tools[before:], t.CacheMark)
 			continue
 		}
 		if !t.Hosted() {
@@ -166,6 +169,14 @@ func (p *Request) parseTools(tools []gjson.Result, param, namespace string) erro
 		p.Tools = append(p.Tools, t)
 	}
 	return nil
+}
+
+// markLast gives the mark of a tool that is not sent itself to the last one of tools: the prefix to be
+// cached ends with it.
+func markLast(tools []Tool, mark CacheMark) {
+	if mark.CacheBreakpoint && len(tools) > 0 {
+		tools[len(tools)-1].CacheMark = mark
+	}
 }
 
 func (p *Request) parseToolChoice(v gjson.Result) error {

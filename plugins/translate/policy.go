@@ -196,6 +196,7 @@ func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 			return plugins.Unsupported(t.Param, "There is no tool of type '%s' here.", t.Type)
 		default:
 			p.Warnings = append(slices.Clip(p.Warnings), t.Param+": there is no tool of type '"+t.word()+"' here, left out")
+			markLast(tools, t.CacheMark)
 		}
 	}
 	asked := p.Tools
