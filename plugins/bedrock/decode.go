@@ -12,7 +12,7 @@ import (
 
 // Decode implements translate.Provider.
 func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
-	d := &decoder{a: a}
+	d := &decoder{a: a, usage: a.Observer(plugins.Converse, "bedrock")}
 	a.Start("", resp.Header.Get("X-Amzn-Requestid"))
 	kind, body := streams.Detect(resp.Body)
 	if kind != streams.Binary {
@@ -37,6 +37,7 @@ func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 // that start, in a message with all their content, and stop.
 type decoder struct {
 	a     *translate.Assembler
+	usage plugins.Observer
 	block openBlock
 	calls translate.PendingCalls // that have no result yet
 }
@@ -71,6 +72,7 @@ func (d *decoder) frame(f streams.Frame) bool {
 	case "contentBlockStart":
 		d.startBlock(int(e.Get("contentBlockIndex").Int()))
 		d.start(e.Get("start"))
+		d.usage.Write(f.Payload) // calls of tools that are billed
 	case "contentBlockDelta":
 		d.startBlock(int(e.Get("contentBlockIndex").Int()))
 		d.delta(e.Get("delta"))
@@ -105,5 +107,8 @@ func (d *decoder) finish(v gjson.Result) {
 }
 
 func (d *decoder) count(body []byte) {
-	d.a.ServiceTier(d.a.Observe(plugins.Converse, "bedrock", body).ServiceTier)
+	d.usage.Write(body)
+	info := d.usage.Info()
+	d.a.Report(info)
+	d.a.ServiceTier(info.ServiceTier)
 }

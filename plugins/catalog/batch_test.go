@@ -65,6 +65,18 @@ func TestBatchesAreBoundedByTheirTier(t *testing.T) {
 	}
 }
 
+// A search whose price is not known is set aside at the dearest one, unless the price of a request has it.
+func TestSearchesWithoutAPriceAreBounded(t *testing.T) {
+	u := plugins.Usage{Input: n(1000), Output: n(0), WebSearches: n(10)}
+	input, request := rateOf(1*nano), rateOf(12_000_000)
+	for want, p := range map[plugins.Nanodollars]Price{351_000_000: {Input: input, Output: input}, 13_000_000: {Input: input, Output: input, Request: request}} {
+		m := &Model{ID: "m", Provider: "bedrock", Prices: []Price{p}}
+		if got := m.MaxCost(u, Conditions{At: late}); got != plugins.KnownCost(want) {
+			t.Errorf("%v is set aside, want %v", got, want)
+		}
+	}
+}
+
 // tierOf returns a price of batches with rates of tokens.
 func tierOf(m *Model) (p *Price, ok bool) {
 	for i := range m.Prices {

@@ -122,14 +122,21 @@ func (p *Price) maxCost(input int64, u plugins.Usage) plugins.Cost {
 		}
 		b.tokens("output", u.Output.N, written)
 	}
-	if p.WebSearch.Known() {
+	switch {
+	case p.WebSearch.Known():
 		b.piece("web_search", u.WebSearches.N, p.WebSearch)
+	case !p.Request.Known(): // which has the price of its searches
+		b.piece("web_search", u.WebSearches.N, dearestSearch)
 	}
 	if p.Request.Known() {
 		b.piece("request", 1, p.Request)
 	}
 	return b.total()
 }
+
+// dearestSearch is set aside for a search without a known price: what it costs at Gemini, where it is
+// dearest (https://ai.google.dev/gemini-api/docs/pricing).
+var dearestSearch = rateOf(35_000_000)
 
 // dearest returns the highest of the known rates. It is unknown if the rate of the whole is.
 func dearest(total Rate, parts ...Rate) Rate {

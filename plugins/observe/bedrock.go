@@ -59,16 +59,18 @@ var converseParts = tables(namedPart.Under("messages.#.content.#"),
 	namedPart.Under("messages.#.content.#.toolResult.content.#"))
 
 var converseResponse = tables(Table{
-	"stopReason":                  FinishReason,
-	"serviceTier.type":            ServiceTier,
-	"output.message.content.#":    Content,
-	"start.toolUse":               Content,
-	"delta.text":                  Content,
-	"delta.toolUse.input":         Content,
-	"delta.toolResult.#":          Content,
-	"delta.reasoningContent.text": Content,
-	"delta.image":                 Content,
-	"message":                     ErrorMessage,
+	"stopReason":                            FinishReason,
+	"serviceTier.type":                      ServiceTier,
+	"output.message.content.#":              Content,
+	"output.message.content.#.toolUse.name": Item,
+	"start.toolUse":                         Content,
+	"start.toolUse.name":                    Item,
+	"delta.text":                            Content,
+	"delta.toolUse.input":                   Content,
+	"delta.toolResult.#":                    Content,
+	"delta.reasoningContent.text":           Content,
+	"delta.image":                           Content,
+	"message":                               ErrorMessage,
 }, converseUsage.Under("usage"))
 
 // The counts of input leave out what the cache served or took.

@@ -65,16 +65,17 @@ func (x *observer) billed(f Field, v value) {
 	}
 }
 
-// item counts an output item by its type. OpenAI bills the items of its own tools by the
-// piece: https://openai.com/api/pricing#tools
+// item counts an output item by its type, or at Bedrock the call of a tool by its name. OpenAI and Amazon
+// bill the items of their own tools by the piece: https://openai.com/api/pricing#tools,
+// https://docs.aws.amazon.com/nova/latest/nova2-userguide/web-grounding.html
 func (b *beside) item(kind string) {
 	switch kind {
-	case "web_search_call":
+	case "web_search_call", "nova_grounding":
 		b.searched = true
 		b.searches++
 	case "image_generation_call":
 		b.pictures = true
-	case "file_search_call", "code_interpreter_call":
+	case "file_search_call", "code_interpreter_call", "nova_code_interpreter":
 		b.unstated = true
 	}
 }

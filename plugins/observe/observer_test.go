@@ -269,6 +269,10 @@ func TestObserver(t *testing.T) {
 		`{"output":[{"type":"file_search_call"}],"usage":{"input_tokens":3,"output_tokens":2}}`,
 		plugins.ResponseInfo{Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
 	}, {
+		"a tool that Bedrock runs is billed by the piece", plugins.Converse, "bedrock", jsonType,
+		`{"output":{"message":{"content":[{"toolUse":{"name":"nova_code_interpreter"}},{"toolUse":{"name":"nova_grounding"}}]}},"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":2}}`,
+		plugins.ResponseInfo{Finish: "end_turn", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2), WebSearches: known(1)}, Beside: new(plugins.Billed)},
+	}, {
 		"a model that searches for each answer", plugins.Chat, "openai", sseType,
 		events(`{"model":"gpt-5-search-api-2025-10-14","choices":[{"index":0,"delta":{"content":"x"}}]}`,
 			`{"model":"gpt-5-search-api-2025-10-14","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`),

@@ -387,6 +387,13 @@ func (d *Demand) readTools(tools gjson.Result) {
 				v.ForEach(func(key, v gjson.Result) bool { d.readCacheMark(key.Str, v); return true })
 			case key.Str == "max_uses":
 				uses = max(uses, callsOf(v))
+			case key.Str == "systemTool": // of Converse
+				name := v.Get("name").Str
+				hosted = true
+				d.Searches = d.Searches || strings.Contains(name, "grounding")
+				if name != "nova_grounding" { // code, or what is not known
+					d.hosted.containers += containerPrice("code_interpreter", tool)
+				}
 			case key.Str != "type" || d.gatewayCalls != nil && d.gatewayCalls(tool):
 			case v.Str == "image_generation":
 				paints = true

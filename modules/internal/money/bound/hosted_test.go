@@ -51,6 +51,29 @@ func TestHostedTools(t *testing.T) {
 	}
 }
 
+// Bedrock names the tools that it runs in Converse.
+func TestSystemToolsOfConverse(t *testing.T) {
+	m := &catalog.Model{ID: "amazon.nova-2-lite-v1:0", Provider: "bedrock"}
+	m.Context = 1_000_000
+	for tool, want := range map[string]struct {
+		searches int64
+		cost     plugins.Nanodollars
+	}{
+		`{"systemTool":{"name":"nova_grounding"}}`:        {hostedCalls, 0},
+		`{"systemTool":{"name":"nova_code_interpreter"}}`: {0, 30_000_000},
+		`{"systemTool":{"name":"nova_tomorrow"}}`:         {0, 30_000_000},
+	} {
+		d := Of(plugins.Converse, objectOf(`{"messages":[],"toolConfig":{"tools":[{"toolSpec":{"name":"f"}},`+tool+`]}}`), nil)
+		u := d.Usage(m, UpperBound, 100, 1, 1)
+		if !d.Hosted || u.Input.N != 1_000_000 || u.WebSearches.N != want.searches || d.hosted.cost() != want.cost {
+			t.Errorf("%s: hosted %t, %+v, %v", tool, d.Hosted, u, d.hosted.cost())
+		}
+	}
+	if d := Of(plugins.Converse, objectOf(`{"messages":[],"toolConfig":{"tools":[{"toolSpec":{"name":"nova_grounding"}}]}}`), nil); d.Hosted {
+		t.Error("a tool of the client counts as Bedrock's")
+	}
+}
+
 // An option that Weir does not know counts by its bytes, and is named, unless the provider may
 // fetch by it.
 func TestUnknownOptions(t *testing.T) {
