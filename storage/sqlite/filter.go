@@ -74,6 +74,9 @@ func (c *condition) and(cl sqlfilter.Clause) {
 func (c *condition) query(q *storage.RequestQuery) {
 	c.narrow(q)
 	c.write("r.org = ?", c.lookup("org", q.Org))
+	if c.from > columnar.FirstKey(storage.Always.From) || c.to < columnar.LastKey(storage.Always.To) {
+		c.write(" AND r.n BETWEEN ? AND ?", c.from, c.to) // before all other bounds: SQLite reads the rows within the first ones
+	}
 	c.filter = sqlfilter.Compile(c, q.Filter)
 	var parts []storage.Filter
 	var labels []int64

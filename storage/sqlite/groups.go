@@ -56,7 +56,6 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 		if x.where.query(x.RequestQuery); x.where.err != nil {
 			return x.where.err
 		}
-		x.where.write(" AND r.n BETWEEN ? AND ?", x.where.from, x.where.to)
 		parts := storage.ContentParts(q.Filter)
 		for _, f := range q.Any {
 			parts |= storage.ContentParts(f)

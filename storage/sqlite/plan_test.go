@@ -103,7 +103,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}{
 		{"all", storage.All{}, "SCAN r"},
 		{"user", and(slow, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=?)"},
-		{"user since", and(since, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=? AND rowid>?)"},
+		{"user since", and(since, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=? AND rowid>? AND rowid<?)"},
 		{"any user", &storage.Leaf{Field: field("user_id"), Op: storage.NotEquals}, "SCAN r"},
 		{"user contains", &storage.Leaf{Field: field("user_id"), Op: storage.Contains, Text: "user"}, "SCAN r"},
 		{"user or", &storage.Branch{Or: true, Left: slow, Right: user}, "SCAN r"},
@@ -114,7 +114,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (bucket=? AND label=? AND n>? AND n<?)"},
 		{"property contains", &storage.Leaf{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "1"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"score", &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: storage.DecimalOf(1)}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
-		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
+		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for columns, joins := range map[string]string{keyColumns: "", contentOnly.list: joinDetails} {

@@ -62,7 +62,6 @@ func (x *query) after() {
 	ms, _ := x.After.Values[0].Any().(int64)
 	at, id := storage.Timestamp(ms), []byte(x.After.Tie[0])
 	same := "(r.n >= ? AND r.n < ? AND r.request_id "
-	x.where.write(" AND r.n BETWEEN ? AND ?", x.where.from, x.where.to) // as the cursor narrows them
 	if desc {
 		same += ">= ?)"
 	} else {

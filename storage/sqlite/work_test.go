@@ -79,3 +79,26 @@ func TestSearchReadsOnlyContent(t *testing.T) {
 		}
 	}
 }
+
+// Of several bounds of time, the narrowest say which rows are read.
+func TestTheNarrowestBoundsCount(t *testing.T) {
+	b := newBackend(t)
+	records, _ := spread(rand.New(rand.NewPCG(1, 1)), 3000)
+	write(t, b, &storage.Batch{Records: records})
+	at := func(op storage.Operator, i int) storage.Filter {
+		return &storage.Leaf{Field: field("request_created_at"), Op: op, Time: records[i].CreatedAt}
+	}
+	for name, f := range map[string]storage.Filter{
+		"lower bounds": and(at(storage.GTE, 0), and(at(storage.GT, 100), at(storage.GTE, 2990))),
+		"upper bounds": and(at(storage.LTE, 2999), and(at(storage.LT, 2900), at(storage.LTE, 10))),
+		"both":         and(and(at(storage.GTE, 0), at(storage.LTE, 2999)), and(at(storage.GTE, 1500), at(storage.LT, 1510))),
+	} {
+		n := steps(t, b, func() error {
+			_, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: f, Limit: 100})
+			return err
+		})
+		if n > 5_000 {
+			t.Errorf("%s: %d steps for some ten records of 3,000", name, n)
+		}
+	}
+}
