@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// class is what a byte is.
+// class is a set of the kinds that a byte is of.
 type class uint8
 
 const (
@@ -38,9 +38,9 @@ var classes = func() (table [256]class) {
 	return table
 }()
 
-// begins has a bit for every two bytes of which the first may begin a match: a digit, the @ of an
-// address, or the first of a key. It is all that is looked up of most bytes.
-var begins = func() (table [1 << 16 / 64]uint64) {
+// mayStart has a bit for each pair of bytes whose first may start a match: a digit, the @ of an
+// address, or the first byte of a key. Most bytes cost this one look-up alone.
+var mayStart = func() (table [1 << 16 / 64]uint64) {
 	set := func(first, second byte) {
 		pair := uint16(first)<<8 | uint16(second)
 		table[pair/64] |= 1 << (pair % 64)
@@ -59,22 +59,24 @@ var begins = func() (table [1 << 16 / 64]uint64) {
 func isDigit(c byte) bool { return classes[c]&digitClass != 0 }
 func isAlnum(c byte) bool { return classes[c]&(digitClass|letterClass) != 0 }
 
-// before returns the byte before an offset, 0 at the beginning. after does likewise.
-func before(text []byte, i int) byte {
+// byteBefore returns the byte before an offset, 0 at the beginning of the text.
+func byteBefore(text []byte, i int) byte {
 	if i <= 0 {
 		return 0
 	}
 	return text[i-1]
 }
 
-func after(text []byte, i int) byte {
+// byteAt returns the byte at an offset, 0 at the end of the text.
+func byteAt(text []byte, i int) byte {
 	if i >= len(text) {
 		return 0
 	}
 	return text[i]
 }
 
-// add notes a match of a text that r has read.
+// add notes a match of a kind, if that kind is masked. from and to are offsets in text, which r has
+// read; a nil r says that they are offsets of what was read, too.
 func (f *finder) add(kind detector, text []byte, from, to int, r *reading) {
 	if !f.masks(kind) {
 		return
@@ -90,8 +92,8 @@ func (f *finder) add(kind detector, text []byte, from, to int, r *reading) {
 func (f *finder) detect(text []byte, r *reading) {
 	f.tokens = 0
 	for i := 0; i < len(text); i++ {
-		pair := uint16(text[i])<<8 | uint16(after(text, i+1))
-		if begins[pair/64]>>(pair%64)&1 == 0 {
+		pair := uint16(text[i])<<8 | uint16(byteAt(text, i+1))
+		if mayStart[pair/64]>>(pair%64)&1 == 0 {
 			continue
 		}
 		switch c := text[i]; {
@@ -102,7 +104,7 @@ func (f *finder) detect(text []byte, r *reading) {
 			}
 		case isDigit(c):
 			i = f.numberAt(text, i, r) - 1
-		case !isAlnum(before(text, i)) || edge(text, i):
+		case !isAlnum(byteBefore(text, i)) || edge(text, i):
 			if to := f.keyAt(text, i); to > 0 {
 				f.add(keyKind, text, i, to, r)
 				i = to - 1
@@ -110,31 +112,31 @@ func (f *finder) detect(text []byte, r *reading) {
 		}
 	}
 	for k := len(Kinds); k < len(f.m.kinds); k++ {
-		own := &f.m.kinds[k]
-		for _, pattern := range own.patterns {
+		custom := &f.m.kinds[k]
+		for _, pattern := range custom.patterns {
 			for _, at := range pattern.FindAllIndex(text, -1) {
 				if at[1] > at[0] {
 					f.add(detector(k), text, at[0], at[1], r)
 				}
 			}
 		}
-		own.words.find(text, func(from, to int) { f.add(detector(k), text, from, to, r) })
+		custom.words.find(text, func(from, to int) { f.add(detector(k), text, from, to, r) })
 	}
 }
 
-// ownNumber finds in a number of JSON what own patterns and words find, and notes the whole number: a
-// part of it would be no JSON.
+// ownNumber looks for the configured patterns and words in raw[from:to], a number of JSON. It notes a
+// match as the whole number, because a number with a masked part is not JSON.
 func (f *finder) ownNumber(raw []byte, from, to int) {
 	for k := len(Kinds); k < len(f.m.kinds); k++ {
-		own := &f.m.kinds[k]
-		if !own.numeric || !f.masks(detector(k)) {
+		custom := &f.m.kinds[k]
+		if !custom.numeric || !f.masks(detector(k)) {
 			continue
 		}
 		number, value := raw[from:to], []int(nil)
-		for i := 0; value == nil && i < len(own.patterns); i++ {
-			value = own.patterns[i].FindIndex(number)
+		for i := 0; value == nil && i < len(custom.patterns); i++ {
+			value = custom.patterns[i].FindIndex(number)
 		}
-		own.words.find(number, func(from, to int) { value = []int{from, to} })
+		custom.words.find(number, func(from, to int) { value = []int{from, to} })
 		if value != nil {
 			f.add(detector(k), raw, from+value[0], from+value[1], nil)
 			s := &f.spans[len(f.spans)-1]
@@ -143,10 +145,10 @@ func (f *finder) ownNumber(raw []byte, from, to int) {
 	}
 }
 
-// edge reports whether a word may begin at an offset: after anything but a letter or a digit, and
-// after the colour of a terminal.
+// edge reports whether a word may begin at an offset: after anything but a letter or a digit. The m
+// that ends the escape sequence of a terminal's colour counts as no letter.
 func edge(text []byte, i int) bool {
-	if c := before(text, i); c != 'm' {
+	if c := byteBefore(text, i); c != 'm' {
 		return !isAlnum(c)
 	}
 	escape := i - 1
@@ -156,8 +158,8 @@ func edge(text []byte, i int) bool {
 	return escape > 1 && text[escape-1] == '[' && text[escape-2] == 0x1b
 }
 
-// maxLocal and maxDomain bound the parts of an address, in bytes, so that no text is read many
-// times.
+// maxLocal and maxDomain bound the parts of an address, in bytes. A text full of @ would be read in
+// quadratic time without them.
 const maxLocal, maxDomain = 256, 256
 
 // email returns the address around an @. to is 0 if there is none.
@@ -173,7 +175,7 @@ func email(text []byte, at int) (from, to int) {
 	return from, to
 }
 
-// localStart returns where the part of an address begins that ends before its @.
+// localStart returns where the local part of an address begins, which ends before the @ at at.
 func localStart(text []byte, at int) int {
 	from := at
 	var next rune // the letter after the one that is read
@@ -202,9 +204,15 @@ func isLocal(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.N, unicode.M) && r != utf8.RuneError
 }
 
-// domainEnd returns where the domain ends that begins at an offset, 0 if there is none. Text may
-// follow it without a space: another script, a sentence's dots, the date of a file.
-func domainEnd(text []byte, from int) (to int) {
+// domainEnd returns the end of the domain that begins at an offset, 0 if there is none. Text may
+// follow a domain without a space: another script, a sentence's dots, the date of a file.
+func domainEnd(text []byte, from int) int {
+	return topLevelEnd(text, from, labelsEnd(text, from))
+}
+
+// labelsEnd returns the end of the letters, digits, hyphens and dots that begin at an offset. It
+// stops at a second dot in a row and, once it has a dot, where a script without spaces follows another.
+func labelsEnd(text []byte, from int) (to int) {
 	var last rune // the letter before the one that is read
 	for to = from; to < len(text) && to-from < maxDomain; {
 		if c := text[to]; isAlnum(c) {
@@ -216,19 +224,24 @@ func domainEnd(text []byte, from int) (to int) {
 		}
 		r, n := utf8.DecodeRune(text[to:])
 		switch {
-		case r == '.' && before(text, to) == '.', unspaced(r) && last != 0 && !unspaced(last) && bytes.IndexByte(text[from:to], '.') > 0:
-			goto read
+		case r == '.' && byteBefore(text, to) == '.', unspaced(r) && last != 0 && !unspaced(last) && bytes.IndexByte(text[from:to], '.') > 0:
+			return to
 		case r == '-' || r == '.':
 			last = 0
 		case unicode.In(r, unicode.L, unicode.M, unicode.N):
 			last = r
 		default:
-			goto read
+			return to
 		}
 		to += n
 	}
-read:
-	for { // the last label is the name of a top-level domain, and has no digits
+	return to
+}
+
+// topLevelEnd shortens the labels in text[from:to] until they end with the name of a top-level
+// domain, which has no digits, and returns their end. It returns 0 if nothing is left.
+func topLevelEnd(text []byte, from, to int) int {
+	for {
 		for to > from && (text[to-1] == '.' || text[to-1] == '-') {
 			to--
 		}
@@ -261,11 +274,11 @@ func isRetina(domain []byte) bool {
 
 var images = []string{"avif", "gif", "heic", "ico", "jpeg", "jpg", "png", "svg", "webp"}
 
-// phrases are words and phrases in lower case, decomposed, by their first words.
+// phrases are words and phrases as fold writes them, by their first words.
 type phrases map[string][]string
 
 func (p *phrases) add(phrase string) error {
-	phrase = strings.Join(strings.Fields(folded([]byte(phrase))), " ")
+	phrase = strings.Join(strings.Fields(fold([]byte(phrase))), " ")
 	first := phrase[:wordEnd([]byte(phrase), 0)]
 	if first == "" {
 		return errWord
@@ -277,12 +290,12 @@ func (p *phrases) add(phrase string) error {
 	return nil
 }
 
-// folded is a text in lower case whose letters are apart from their accents, so that all ways to
-// write it are one. https://www.unicode.org/reports/tr15/
-func folded(text []byte) string { return string(norm.NFD.Bytes(bytes.ToLower(text))) }
+// fold returns a text in lower case, with letters apart from their accents, so that texts that differ
+// in nothing else become equal. https://www.unicode.org/reports/tr15/
+func fold(text []byte) string { return string(norm.NFD.Bytes(bytes.ToLower(text))) }
 
-// with returns the phrases of both.
-func (p phrases) with(others phrases) phrases {
+// merge returns the phrases of p and others. It changes neither.
+func (p phrases) merge(others phrases) phrases {
 	both := maps.Clone(p)
 	if both == nil {
 		return others
@@ -295,13 +308,14 @@ func (p phrases) with(others phrases) phrases {
 
 var errWord = errors.New("words: each begins with a letter or a digit")
 
-// unspaced reports whether a letter is of a script that writes no spaces between words: each of
-// its letters may begin or end one.
+// unspaced reports whether a letter is of a script without spaces between words. Any letter of such
+// a script may begin or end a word.
 func unspaced(r rune) bool {
 	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// wordEnd returns where the word ends that begins at an offset. Marks belong to the letter before.
+// wordEnd returns the end of the word that begins at an offset, the offset itself if none does. A
+// combining mark belongs to the letter before it.
 func wordEnd(text []byte, at int) int {
 	oneLetter := false // the word was one letter
 	for begin := at; at < len(text); {
@@ -370,10 +384,10 @@ func (p phrases) beginning(word []byte) []string {
 	if n == len(word) {
 		return p[string(lower[:n])]
 	}
-	return p[folded(word)]
+	return p[fold(word)]
 }
 
-// matchPhrase returns where a phrase ends that begins at an offset, 0 if none does. Any white
+// matchPhrase returns the end of the phrase if it begins at an offset of the text, else 0. Any white
 // space separates its words.
 func matchPhrase(text []byte, at int, phrase string) int {
 	for phrase != "" {
@@ -389,7 +403,7 @@ func matchPhrase(text []byte, at int, phrase string) int {
 			phrase = phrase[1:]
 			continue
 		}
-		rest, ok := strings.CutPrefix(phrase, folded(text[at:at+n]))
+		rest, ok := strings.CutPrefix(phrase, fold(text[at:at+n]))
 		if n == 0 || !ok {
 			return 0
 		}

@@ -160,25 +160,25 @@ func (f *finder) bareNumber(raw []byte, from int) int {
 	if integer-whole >= minNumber {
 		f.numberAt(raw, whole, nil)
 	}
-	if after(raw, to) == '.' {
+	if byteAt(raw, to) == '.' {
 		fraction := to + 1
 		if to = digits(fraction); to == fraction {
 			return 0
 		}
 	}
-	if after(raw, to)|0x20 == 'e' {
+	if byteAt(raw, to)|0x20 == 'e' {
 		exponent := to + 1
-		if c := after(raw, exponent); c == '+' || c == '-' {
+		if c := byteAt(raw, exponent); c == '+' || c == '-' {
 			exponent++
 		}
 		if to = digits(exponent); to == exponent {
 			return 0
 		}
 	}
-	if c := after(raw, to); isAlnum(c) || c == '.' || classes[c]&separatorClass != 0 && isDigit(after(raw, to+separator(raw[to:]))) {
+	if c := byteAt(raw, to); isAlnum(c) || c == '.' || classes[c]&separatorClass != 0 && isDigit(byteAt(raw, to+separator(raw[to:]))) {
 		return 0
 	}
-	if after(raw, integer) != '.' { // fractions are measures, of which vectors have thousands
+	if byteAt(raw, integer) != '.' { // fractions are measures, of which vectors have thousands
 		f.ownNumber(raw, from, to)
 	}
 	return to - from
@@ -187,7 +187,7 @@ func (f *finder) bareNumber(raw []byte, from int) int {
 // literal returns the length of the literal of JSON at the beginning, 0 if there is none.
 func literal(raw []byte) int {
 	for _, name := range []string{"true", "false", "null"} {
-		if bytes.HasPrefix(raw, []byte(name)) && !isAlnum(after(raw, len(name))) && after(raw, len(name)) != '.' {
+		if bytes.HasPrefix(raw, []byte(name)) && !isAlnum(byteAt(raw, len(name))) && byteAt(raw, len(name)) != '.' {
 			return len(name)
 		}
 	}

@@ -198,11 +198,11 @@ func (n *number) dni() (end int, ok bool) {
 // spanishLetter checks the letter at an offset. A small one after a space is a word.
 func spanishLetter(text []byte, at, rest int) (end int, ok bool) {
 	want := dniLetters[rest]
-	if c := after(text, at); c == '-' || c == ' ' && after(text, at+1) == want {
+	if c := byteAt(text, at); c == '-' || c == ' ' && byteAt(text, at+1) == want {
 		at++
 	}
-	c := after(text, at)
-	return at + 1, (c == want || c == want|0x20) && !isAlnum(after(text, at+1))
+	c := byteAt(text, at)
+	return at + 1, (c == want || c == want|0x20) && !isAlnum(byteAt(text, at+1))
 }
 
 // nie finds the number of a foreigner in Spain, and returns its end, or 0: it has X, Y or Z in place of
@@ -228,7 +228,7 @@ func nie(text []byte, at int) int {
 // codiceFiscale finds a tax code of Italy, and returns its end, or 0. https://it.wikipedia.org/wiki/Codice_fiscale
 func codiceFiscale(text []byte, at int) int {
 	const size = 16
-	if at+size > len(text) || isAlnum(after(text, at+size)) {
+	if at+size > len(text) || isAlnum(byteAt(text, at+size)) {
 		return 0
 	}
 	odd := [26]int{1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23}

@@ -61,7 +61,7 @@ func (f *finder) numberAt(text []byte, at int, r *reading) int {
 		i += n
 	}
 	f.groups = groups
-	if len(groups) == 1 && end-at < minDigits && classes[before(text, at)]&letterClass == 0 {
+	if len(groups) == 1 && end-at < minDigits && classes[byteBefore(text, at)]&letterClass == 0 {
 		return end // the most frequent numbers are short
 	}
 	for g := 0; g < len(groups); {
@@ -70,7 +70,7 @@ func (f *finder) numberAt(text []byte, at int, r *reading) int {
 			g++
 			continue
 		}
-		if f.bare && before(text, from) == '-' {
+		if f.bare && byteBefore(text, from) == '-' {
 			from--
 		}
 		f.add(kind, text, from, to, r)
@@ -84,10 +84,10 @@ func (f *finder) numberAt(text []byte, at int, r *reading) int {
 // nothing matches.
 func (f *finder) window(text []byte, groups []group) (kind detector, from, to int) {
 	first := groups[0]
-	if classes[before(text, first.from)]&letterClass != 0 && !edge(text, first.from) {
+	if classes[byteBefore(text, first.from)]&letterClass != 0 && !edge(text, first.from) {
 		return f.lettered(text, first.from)
 	}
-	if before(text, first.from) == '.' && isDigit(before(text, first.from-1)) { // a fraction
+	if byteBefore(text, first.from) == '.' && isDigit(byteBefore(text, first.from-1)) { // a fraction
 		return 0, 0, 0
 	}
 	n := &f.number
@@ -102,13 +102,13 @@ func (f *finder) window(text []byte, groups []group) (kind detector, from, to in
 			n.digits = append(n.digits, c-'0')
 		}
 		n.to = g.to
-		if len(n.digits) < minDigits && !isAlnum(after(text, g.to)) {
+		if len(n.digits) < minDigits && !isAlnum(byteAt(text, g.to)) {
 			continue
 		}
 		if end, ok := n.dni(); ok && f.masks(nationalKind) {
 			kind, from, to = nationalKind, first.from, end
 		}
-		if isAlnum(after(text, g.to)) {
+		if isAlnum(byteAt(text, g.to)) {
 			break
 		}
 		for _, d := range numberKinds {
@@ -249,7 +249,7 @@ func (n *number) phone() (int, bool) {
 
 // plusBefore returns the length of the plus before an offset, 0 if there is none.
 func plusBefore(text []byte, at int) int {
-	if before(text, at) == '+' && edge(text, at-1) {
+	if byteBefore(text, at) == '+' && edge(text, at-1) {
 		return 1
 	}
 	return 0
@@ -268,7 +268,7 @@ func (f *finder) lettered(text []byte, at int) (kind detector, from, to int) {
 	for from > 0 && classes[text[from-1]]&letterClass != 0 && at-from < 7 {
 		from--
 	}
-	if before(text, from) != 0 && isDigit(text[from-1]) {
+	if byteBefore(text, from) != 0 && isDigit(text[from-1]) {
 		return 0, 0, 0
 	}
 	switch at - from {
@@ -335,7 +335,7 @@ func iban(text []byte, at int) int {
 			break
 		}
 	}
-	if n < 2 || n != size || isAlnum(after(text, to)) || !isDigit(b[2]) || !isDigit(b[3]) {
+	if n < 2 || n != size || isAlnum(byteAt(text, to)) || !isDigit(b[2]) || !isDigit(b[3]) {
 		return 0
 	}
 	rest := 0

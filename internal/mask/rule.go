@@ -181,6 +181,6 @@ func (m *Masker) merge(k *kind) {
 	to.pseudonym = k.pseudonym && (to.pseudonym || !to.on)
 	to.on, to.refuse, to.names = true, to.refuse || k.refuse, to.names || k.names
 	to.patterns = slices.Concat(to.patterns, k.patterns)
-	to.words = to.words.with(k.words)
+	to.words = to.words.merge(k.words)
 	to.numeric = to.numeric || k.numeric
 }
