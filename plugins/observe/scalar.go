@@ -14,7 +14,7 @@ const maxText = 256
 
 // string reads or skips a string up to its closing quote.
 func (s *scanner) string(p []byte, i int) int {
-	end, closed := s.closing(p, i)
+	end, closed := s.closingQuote(p, i)
 	if s.state == skipText {
 		s.hash(p[i:end], s.skipped == 0)
 		if !closed {
@@ -24,7 +24,7 @@ func (s *scanner) string(p []byte, i int) int {
 			s.state = skipContainer
 		} else {
 			s.template.gap(i, end, false)
-			s.ended(false)
+			s.endValue(false)
 		}
 		return end + 1
 	}
@@ -32,7 +32,7 @@ func (s *scanner) string(p []byte, i int) int {
 		s.keep(p[i:])
 		return len(p)
 	}
-	raw := s.escape(p[i:end])
+	raw := s.join(p[i:end])
 	next := end + 1
 	if s.state == inKey {
 		s.state, s.next = atColon, s.member(raw)
@@ -45,15 +45,15 @@ func (s *scanner) string(p []byte, i int) int {
 			s.template.gap(i, end, false)
 		}
 		s.visit(text, s.unescape(raw))
-		s.ended(false)
+		s.endValue(false)
 	}
-	s.cut = s.cut[:0]
+	s.pending = s.pending[:0]
 	return next
 }
 
-// closing finds the quote that ends the string which p[i:] continues: the
+// closingQuote finds the quote that ends the string which p[i:] continues: the
 // first one that an even number of backslashes precedes.
-func (s *scanner) closing(p []byte, i int) (end int, closed bool) {
+func (s *scanner) closingQuote(p []byte, i int) (end int, closed bool) {
 	for {
 		end = len(p)
 		quote := bytes.IndexByte(p[i:], '"')
@@ -92,7 +92,7 @@ func (s *scanner) literal(p []byte, i int) int {
 			s.keep(p[i:])
 			return end
 		}
-		raw := s.escape(p[i:end])
+		raw := s.join(p[i:end])
 		raw = raw[:min(len(raw), maxText)]
 		k := number
 		switch raw[0] {
@@ -102,7 +102,7 @@ func (s *scanner) literal(p []byte, i int) int {
 			k = null
 		}
 		s.visit(k, raw)
-		s.cut = s.cut[:0]
+		s.pending = s.pending[:0]
 	} else {
 		s.hash(p[i:end], false)
 		if streams.Digits(p[i:end]) == end-i {
@@ -110,21 +110,21 @@ func (s *scanner) literal(p []byte, i int) int {
 		}
 	}
 	if end < len(p) {
-		s.ended(false)
+		s.endValue(false)
 	}
 	return end
 }
 
 func (s *scanner) keep(b []byte) {
-	s.cut = append(s.cut, b[:min(len(b), maxRaw-len(s.cut))]...)
+	s.pending = append(s.pending, b[:min(len(b), maxRaw-len(s.pending))]...)
 }
 
-func (s *scanner) escape(b []byte) []byte {
-	if len(s.cut) == 0 {
+func (s *scanner) join(b []byte) []byte {
+	if len(s.pending) == 0 {
 		return b[:min(len(b), maxRaw)]
 	}
 	s.keep(b)
-	return s.cut
+	return s.pending
 }
 
 var space, delimiter [256]bool

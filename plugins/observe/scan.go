@@ -54,7 +54,7 @@ type scanner struct {
 
 	skipped int    // containers open within a value that no path leads into
 	escaped bool   // the string so far ends in an unfinished escape
-	cut     []byte // what earlier chunks held of the key or scalar
+	pending []byte // what earlier chunks held of the key or scalar
 	decoded []byte
 }
 
@@ -86,12 +86,12 @@ const (
 
 func (s *scanner) reset() {
 	s.state, s.next, s.depth = atValue, s.root, 0
-	s.skipped, s.escaped, s.cut = 0, false, s.cut[:0]
+	s.skipped, s.escaped, s.pending = 0, false, s.pending[:0]
 }
 
 // emptied returns an empty scanner with the memory of s.
 func (s *scanner) emptied() scanner {
-	e := scanner{cut: s.cut[:0], decoded: s.decoded[:0], template: s.template}
+	e := scanner{pending: s.pending[:0], decoded: s.decoded[:0], template: s.template}
 	e.template.learn(false)
 	return e
 }
@@ -223,11 +223,11 @@ func (s *scanner) leave(isArray bool) {
 		return
 	}
 	s.depth--
-	s.ended(isArray)
+	s.endValue(isArray)
 }
 
-// ended follows every value.
-func (s *scanner) ended(isArray bool) {
+// endValue follows every value.
+func (s *scanner) endValue(isArray bool) {
 	s.state = atComma
 	if s.outline != nil {
 		s.outline.ended(s.depth)
@@ -301,7 +301,7 @@ func (s *scanner) skip(p []byte, i int) int {
 			s.skipped--
 			if s.skipped == 0 {
 				s.hash(p[from:i+1], false)
-				s.ended(false)
+				s.endValue(false)
 				return i + 1
 			}
 		}
