@@ -12,22 +12,26 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// dimension is what rows are grouped by: each row has a value of it, or none.
+// dimension is what rows are grouped by. A row has a value of it, several, or none. A value is a
+// number that keys translates, such as the id of a name.
 type dimension struct {
-	// name tells what values of rows are about. "" if a row's value depends on rows of other files.
+	// name is the same for dimensions that give a row the same value. "" if a row's value depends on
+	// rows of other files.
 	name string
-	// begin returns what numbers the values for a scan; nil for scores, which chunkScores numbers.
+	// begin returns the numberer of a scan; nil for scores, which chunkScores numbers.
 	begin func(*scan) numberer
-	// keys are what values stand for.
-	keys    func(values []uint64) ([]storage.Key, error)
+	// keys returns the keys that values stand for, in their order.
+	keys func(values []uint64) ([]storage.Key, error)
+	// columns are the indexes in Columns of the columns that numberers read.
 	columns []int
 	// property is the property whose column is read, "" if no such column is read.
 	property string
-	// groups are the groups of the query.
+	// groups are the groups of the query, by value.
 	groups groupTable
 }
 
-// numberer sets the groups of rows. If rows have several groups, it returns a row for each group.
+// numberer sets groups[i] to the group that t has for the value of rows[i], 0 if the row has none. It
+// returns both slices. If rows have several values, the slices it returns have a row for each value.
 type numberer func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int)
 
 // inColumns reports whether columns have all dimensions of a query.
@@ -48,8 +52,8 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 	return true
 }
 
-// dimension is a dimension for which inColumns is true, for a query. tags are the tags of
-// sessions.
+// dimension returns the dimension d of a query, for which inColumns is true. tags are the tags of
+// sessions, by the sessions' ids.
 func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (*dimension, error) {
 	switch d.Name {
 	case "":
@@ -89,7 +93,7 @@ func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[st
 	}
 }
 
-// textDimension groups by the texts of a column.
+// textDimension groups by the texts of a column, whose values are the ids of names.
 func (x *rows) textDimension(column int) *dimension {
 	return &dimension{
 		name: Columns[column],
@@ -104,7 +108,8 @@ func (x *rows) textDimension(column int) *dimension {
 	}
 }
 
-// numberTexts sets the groups of rows by a column of ids of names, nil if no row has one.
+// numberTexts is the numberer of a column of ids of names. column is nil if no row has a name. Rows
+// that follow each other often have the same name, so it looks only at changes.
 func numberTexts(column []uint32, rows []int32, t *groupTable, groups []int) {
 	if column == nil {
 		clear(groups)
@@ -121,7 +126,7 @@ func numberTexts(column []uint32, rows []int32, t *groupTable, groups []int) {
 	}
 }
 
-// texts are the texts of ids of names.
+// texts returns the texts of ids of names.
 func (x *rows) texts(values []uint64) ([]string, error) {
 	ids := make([]uint32, len(values))
 	for i, v := range values {
@@ -130,7 +135,7 @@ func (x *rows) texts(values []uint64) ([]string, error) {
 	return x.source.Texts(ids)
 }
 
-// textKeys are the texts of ids of names as keys.
+// textKeys returns the texts of ids of names as keys.
 func (x *rows) textKeys(values []uint64) ([]storage.Key, error) {
 	texts, err := x.texts(values)
 	keys := make([]storage.Key, len(texts))
@@ -143,7 +148,8 @@ func (x *rows) textKeys(values []uint64) ([]storage.Key, error) {
 // Session is a session by the ids of its id and its name.
 type Session struct{ ID, Name uint32 }
 
-// sessionDimension groups by the ids of sessions together with their names.
+// sessionDimension groups by the ids of sessions together with their names: the value has the id of
+// the session's id in its lower half, and that of the session's name in its upper half.
 func (x *rows) sessionDimension(tags map[string]string) *dimension {
 	const nameShift = 32
 	return &dimension{
@@ -177,7 +183,7 @@ func (x *rows) sessionDimension(tags map[string]string) *dimension {
 	}
 }
 
-// valueDimension groups by whole numbers of a column.
+// valueDimension groups by the whole numbers of a column, which value reads and text writes.
 func valueDimension(column int, value func(*Chunk, int) plugins.Count, text func(int64) string) *dimension {
 	return &dimension{
 		name: Columns[column],
@@ -203,8 +209,8 @@ func valueDimension(column int, value func(*Chunk, int) plugins.Count, text func
 	}
 }
 
-// groupPropertyNames answers a query that groups by the names of properties, and
-// perhaps by other dimensions separately.
+// groupPropertyNames answers a query that groups by the names of properties, and perhaps by other
+// dimensions, each by itself.
 func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.GroupTotals) error) error {
 	part := func(rows storage.Rows, sets []int) error {
 		narrowed := *q
@@ -231,7 +237,7 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 	}
 	for set, d := range q.By {
 		if d.Name == storage.ByPropertyName {
-			// They wait for no turn: properties have few names, and the query cannot begin anew,
+			// This scan waits for no turn: properties have few names, and the query cannot begin anew,
 			// because it has answered its other groups already.
 			names := &rows{ctx: x.ctx, source: x.source, org: x.org, tail: x.tail, turn: &Turn{engine: x.turn.engine, many: true}}
 			names.dimensions = []*dimension{names.propertyNameDimension()}
@@ -247,64 +253,87 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 // propertyNameDimension groups by the names of properties: a request has a row for each of its
 // properties.
 func (x *rows) propertyNameDimension() *dimension {
-	var (
-		mu      sync.Mutex // guards what follows
-		names   []string   // by value
-		numbers = make(map[string]uint64)
-	)
-	namesIn := func(set string) (values []uint64) {
-		mu.Lock()
-		defer mu.Unlock()
-		gjson.Parse(set).ForEach(func(_, name gjson.Result) bool {
-			value, ok := numbers[name.Str]
-			if !ok {
-				value = uint64(len(names))
-				names = append(names, name.Str)
-				numbers[name.Str] = value
-			}
-			values = append(values, value)
-			return true
-		})
-		return values
-	}
+	names := propertyNames{values: make(map[string]uint64)}
 	return &dimension{
 		begin: func(s *scan) numberer {
-			var sets groupTable
-			var ofSet [][]uint64 // the names in a set
-			var expanded []int32
-			var setOf []int
+			sets := propertyNameSets{rows: x, names: &names}
 			return func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int) {
-				expanded, setOf, groups = expanded[:0], slices.Grow(setOf[:0], len(rows))[:len(rows)], groups[:0]
-				numberTexts(c.columns[propertyNamesColumn], rows, &sets, setOf)
-				if known := max(1, len(ofSet)); known <= sets.len {
-					texts, err := x.texts(sets.list()[known-1:])
-					if err != nil {
-						s.failed = err
-						return nil, nil
-					}
-					ofSet = slices.Grow(ofSet, known+len(texts))[:known]
-					for _, text := range texts {
-						ofSet = append(ofSet, namesIn(text))
-					}
+				rows, groups, err := sets.number(c.columns[propertyNamesColumn], rows, t, groups)
+				if err != nil {
+					s.failed = err
 				}
-				for i, row := range rows {
-					if setOf[i] == 0 {
-						continue
-					}
-					for _, name := range ofSet[setOf[i]] {
-						expanded, groups = append(expanded, row), append(groups, t.number(name))
-					}
-				}
-				return expanded, groups
+				return rows, groups
 			}
 		},
 		keys: func(values []uint64) ([]storage.Key, error) {
 			keys := make([]storage.Key, len(values))
 			for i, v := range values {
-				keys[i].ID = names[v]
+				keys[i].ID = names.byValue[v]
 			}
 			return keys, nil
 		},
 		columns: []int{propertyNamesColumn},
 	}
+}
+
+// propertyNames are the names of properties that the scans of a query have met.
+type propertyNames struct {
+	mu      sync.Mutex
+	byValue []string          // guarded by mu
+	values  map[string]uint64 // by name; guarded by mu
+}
+
+// valuesOf returns the values of the names in a set, a JSON array.
+func (n *propertyNames) valuesOf(set string) (values []uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	gjson.Parse(set).ForEach(func(_, name gjson.Result) bool {
+		value, ok := n.values[name.Str]
+		if !ok {
+			value = uint64(len(n.byValue))
+			n.byValue = append(n.byValue, name.Str)
+			n.values[name.Str] = value
+		}
+		values = append(values, value)
+		return true
+	})
+	return values
+}
+
+// propertyNameSets numbers the names of properties for one scan. A row has the id of a text that is the
+// set of its names, and few sets are different.
+type propertyNameSets struct {
+	rows  *rows
+	names *propertyNames
+
+	sets     groupTable
+	values   [][]uint64 // the names in a set, by its number in sets
+	setOf    []int      // by row; used again for each chunk
+	expanded []int32    // the rows that number returns; used again for each chunk
+}
+
+// number is a numberer, except that it returns the error of reading the texts of new sets. column has
+// the ids of sets.
+func (p *propertyNameSets) number(column []uint32, rows []int32, t *groupTable, groups []int) ([]int32, []int, error) {
+	p.expanded, p.setOf, groups = p.expanded[:0], slices.Grow(p.setOf[:0], len(rows))[:len(rows)], groups[:0]
+	numberTexts(column, rows, &p.sets, p.setOf)
+	if known := max(1, len(p.values)); known <= p.sets.len { // set 0 is that of rows without names
+		texts, err := p.rows.texts(p.sets.list()[known-1:])
+		if err != nil {
+			return nil, nil, err
+		}
+		p.values = slices.Grow(p.values, known+len(texts))[:known]
+		for _, text := range texts {
+			p.values = append(p.values, p.names.valuesOf(text))
+		}
+	}
+	for i, row := range rows {
+		if p.setOf[i] == 0 {
+			continue
+		}
+		for _, name := range p.values[p.setOf[i]] {
+			p.expanded, groups = append(p.expanded, row), append(groups, t.number(name))
+		}
+	}
+	return p.expanded, groups, nil
 }

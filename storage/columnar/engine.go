@@ -16,10 +16,10 @@ import (
 
 // Requests has all requests by their keys.
 type Requests interface {
-	// Between appends the requests with keys behind after until to, in the order of their
-	// keys and at most as many as limit, each to the chunk that room returns.
+	// Between appends at most limit requests with keys in (after, to], in the order of their keys,
+	// each to what chunk returns then. rows is the number of requests.
 	Between(after, to int64, limit int, chunk func() *Chunk) (rows int, err error)
-	// Keys appends the requests with the given keys that exist, as Between does.
+	// Keys appends those requests of the given keys that exist, as Between does.
 	Keys(keys []int64, chunk func() *Chunk) error
 }
 
@@ -31,8 +31,8 @@ type Source interface {
 	// Regions are the files that have requests with keys between two keys, in the order
 	// of the keys.
 	Regions(from, to int64) ([]Region, error)
-	// Changed are the keys behind after until to, ascending, of the requests that have
-	// changed since the file of their region was written.
+	// Changed returns the keys in (after, to], ascending, of the requests that have changed since
+	// the file of their region was written.
 	Changed(after, to int64) ([]int64, error)
 	// Damaged takes note that the file of a region cannot be read.
 	Damaged(Region)
@@ -62,7 +62,7 @@ type Source interface {
 	Newest(storage.Top) (*NewestSessions, error)
 }
 
-// Region are the requests with keys behind After until Last. File is the name of the file that
+// Region is the requests with keys in (After, Last]. File is the name of the file that
 // has them, "" if no file has.
 type Region struct {
 	After, Last int64
@@ -112,7 +112,7 @@ type Query struct {
 	Tail   *Tail
 }
 
-// Answers tells whether the columns answer a query.
+// Answers reports whether the columns answer a query.
 func Answers(q *storage.GroupQuery) bool {
 	by, ok := q.RowDimensions()
 	return ok && inColumns(q, by)

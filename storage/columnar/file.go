@@ -66,7 +66,7 @@ const trailerBytes = 8
 
 var errDamaged = errors.New("the file of columns is damaged")
 
-// fileWriter writes blocks one behind the other.
+// fileWriter writes blocks one after the other.
 type fileWriter struct {
 	file   *os.File
 	offset int64

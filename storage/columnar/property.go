@@ -71,7 +71,7 @@ func (s *scan) propertyOf(c *Chunk, name string) (column []uint32, known bool) {
 		s.asked = s.asked || !known
 		return column, known
 	}
-	column, err := c.tail.of(c, name, s.source)
+	column, err := c.tail.column(c, name, s.source)
 	s.failed = cmp.Or(s.failed, err)
 	return column, err == nil
 }

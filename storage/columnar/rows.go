@@ -225,8 +225,8 @@ func (s *scan) gap(after, to int64) {
 	}
 }
 
-// tailed scans the requests of the tail between two keys.
-func (s *scan) tailed(after, to int64) {
+// scanTail scans the requests of the tail between two keys.
+func (s *scan) scanTail(after, to int64) {
 	for i := range s.tail.chunks {
 		s.chunk(&s.tail.chunks[i], after, to)
 		s.finishLarge()

@@ -211,7 +211,7 @@ func moment(l *storage.Leaf, value func(*Chunk, int) storage.Timestamp) selectio
 	})
 }
 
-// isProperty tells whether a leaf compares the value of a property.
+// isProperty reports whether a leaf compares the value of a property.
 func isProperty(l *storage.Leaf) bool {
 	return l.Field.Map && l.Field.Kind == storage.Text && l.Field.Content == 0
 }

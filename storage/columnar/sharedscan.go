@@ -86,7 +86,7 @@ func (x *rows) Scan(spec *storage.Scan) error {
 	} else {
 		gap(min(x.tail.after, s.to))
 		after = max(after, x.tail.after)
-		s.parts = append(s.parts, func(s *scan) { s.tailed(after, s.to) })
+		s.parts = append(s.parts, func(s *scan) { s.scanTail(after, s.to) })
 	}
 	s.share()
 	return s.err

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Tail has the newest requests in memory: all requests behind a key. No file of columns has
+// Tail has the newest requests in memory: all requests after a key. No file of columns has
 // them yet. A copy of the Tail does not change when the Tail does.
 type Tail struct {
 	// chunkRows bounds the rows of a chunk, and maxProperties the properties that it keeps.
@@ -16,7 +16,7 @@ type Tail struct {
 	chunks []Chunk
 }
 
-// NewTail returns a tail of the requests behind a key, which Update reads.
+// NewTail returns a tail of the requests after a key, which Update reads.
 func (e *Engine) NewTail(after int64) *Tail {
 	return &Tail{chunkRows: e.ChunkRows, maxProperties: e.MaxProperties, after: after, last: after}
 }
@@ -79,7 +79,7 @@ func (t *Tail) remove(n int64) {
 	}
 }
 
-// Forget drops the chunks that have nothing behind a key.
+// Forget drops the chunks that have nothing after a key.
 func (t *Tail) Forget(after int64) {
 	t.after, t.last = max(t.after, after), max(t.last, after)
 	t.chunks = slices.DeleteFunc(t.chunks, func(c Chunk) bool { return c.high <= after || c.live == 0 })

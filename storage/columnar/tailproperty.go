@@ -23,9 +23,9 @@ type tailProperty struct {
 	deleted int
 }
 
-// of returns the column of a chunk, nil if no row has the property. It reads those rows from the
+// column returns the column of a chunk, nil if no row has the property. It reads those rows from the
 // source that no query has read before.
-func (t *tailProperties) of(c *Chunk, name string, source Source) ([]uint32, error) {
+func (t *tailProperties) column(c *Chunk, name string, source Source) ([]uint32, error) {
 	deleted := len(c.n) - c.live
 	t.mu.Lock()
 	known := t.columns[name]

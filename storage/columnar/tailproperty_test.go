@@ -34,7 +34,7 @@ func TestTailProperties(t *testing.T) {
 	check := func(at *Tail, want ...uint32) {
 		t.Helper()
 		c := &at.chunks[0]
-		got, err := c.tail.of(c, "Tenant", source)
+		got, err := c.tail.column(c, "Tenant", source)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v, %v; want %v", got, err, want)
 		}
