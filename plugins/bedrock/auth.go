@@ -56,7 +56,7 @@ var signer = v4.NewSigner()
 func (b *Provider) sign(req *http.Request, body []byte, tags []translate.Tag) error {
 	from := b.credentials
 	if b.sessions != nil {
-		from = b.sessions.of(tags)
+		from = b.sessions.credentials(tags)
 	}
 	if from == nil {
 		return errors.New("bedrock: neither an api_key nor AWS credentials are configured")

@@ -48,7 +48,7 @@ func (*Provider) Error(resp *http.Response) *plugins.Error {
 }
 
 // newError is the error of an answer. status is 0 for an error in a frame. The type may have a namespace
-// before a hash, and an address behind a colon.
+// before a hash, and an address after a colon.
 func newError(status int, kind, message string) *plugins.Error {
 	kind = kind[strings.LastIndexByte(kind, '#')+1:]
 	kind, _, _ = strings.Cut(kind, ":")

@@ -29,9 +29,9 @@ type sessions struct {
 // maxSessions bounds the sessions that are kept, each for up to an hour.
 const maxSessions = 10_000
 
-// of returns the credentials of the session with these tags, which are fetched when they are first
+// credentials returns the credentials of the session with these tags, which are fetched when they are first
 // needed.
-func (s *sessions) of(tags []translate.Tag) aws.CredentialsProvider {
+func (s *sessions) credentials(tags []translate.Tag) aws.CredentialsProvider {
 	key := fmt.Sprintf("%q", tags)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ type fault struct {
 
 func (f *fault) Error() string { return f.path + ": " + f.err.Error() }
 
-func at(step string, err error) error {
+func wrapStep(step string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func object(v gjson.Result, f func(key string, v gjson.Result) error) (err error
 		return errors.New("must be an object")
 	}
 	v.ForEach(func(key, v gjson.Result) bool {
-		err = at(key.Str, f(key.Str, v))
+		err = wrapStep(key.Str, f(key.Str, v))
 		return err == nil
 	})
 	return err
@@ -51,7 +51,7 @@ func array(v gjson.Result, f func(gjson.Result) error) (err error) {
 	i := 0
 	v.ForEach(func(_, v gjson.Result) bool {
 		if e := f(v); e != nil {
-			err = at(fmt.Sprintf("[%d]", i), e)
+			err = wrapStep(fmt.Sprintf("[%d]", i), e)
 		}
 		i++
 		return err == nil
@@ -192,7 +192,7 @@ func (c *Catalog) decode(src []byte) error {
 func (d *decoder) provider(c *Catalog, v gjson.Result) error {
 	var id string
 	if err := d.text(v.Get("id"), &id); err != nil {
-		return at("id", err)
+		return wrapStep("id", err)
 	}
 	p := c.providers[id]
 	if p == nil {
@@ -223,7 +223,7 @@ func (d *decoder) provider(c *Catalog, v gjson.Result) error {
 func (d *decoder) model(p *provider, v gjson.Result) error {
 	var id string
 	if err := d.text(v.Get("id"), &id); err != nil {
-		return at("id", err)
+		return wrapStep("id", err)
 	}
 	m := p.named[id]
 	if m == nil || m.ID != id { // an alias of another is no model yet

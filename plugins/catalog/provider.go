@@ -86,7 +86,7 @@ const (
 // names remembers the models of names that are no ids, nil for names without a model, so that one search does
 // for many calls.
 type names struct {
-	mu     sync.RWMutex
+	mu     sync.RWMutex // guards models
 	models map[string]*Model
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// content returns a string for a single text: every server accepts a string.
+// content returns the content of a message: a string if it is a single text, because some servers
+// accept no list, else the list of the parts.
 func content(parts []Part) any {
 	switch {
 	case len(parts) == 0:
@@ -18,6 +19,8 @@ func content(parts []Part) any {
 	return parts
 }
 
+// parts returns the parts of a message as the vendor takes them. It leaves out empty texts, and
+// returns an error that names the field of the first part that the vendor or the model cannot take.
 func (a attempt) parts(content []translate.Part) ([]Part, error) {
 	var parts []Part
 	for i := range content {
@@ -52,6 +55,8 @@ func (a attempt) parts(content []translate.Part) ([]Part, error) {
 	return parts, nil
 }
 
+// image returns the part of an image. Chat Completions has no detail "original": "high" is the
+// nearest one.
 func (a attempt) image(c *translate.Part) (Part, error) {
 	if !a.target.Capabilities.Takes("image") {
 		return Part{}, plugins.Unsupported(c.Param, "The model does not take images.")
@@ -69,6 +74,7 @@ func (a attempt) image(c *translate.Part) (Part, error) {
 	return Part{Type: "image_url", ImageURL: image}, nil
 }
 
+// audio returns the part of a recording, which some vendors take without its format.
 func (a attempt) audio(c *translate.Part) (Part, error) {
 	if !a.target.Capabilities.Takes("audio") {
 		return Part{}, plugins.Unsupported(c.Param, "The model does not take audio.")
@@ -80,6 +86,7 @@ func (a attempt) audio(c *translate.Part) (Part, error) {
 	return p, nil
 }
 
+// document returns the part of a file, in the form that the vendor has for files.
 func (a attempt) document(c *translate.Part) (Part, error) {
 	if a.vendor.messages.file == documentURL {
 		return Part{Type: "document_url", DocumentURL: c.DataURL()}, nil

@@ -56,7 +56,7 @@ func repeatedFields(body gjson.Result, model string) (*translate.Request, *plugi
 
 // storedIDs has the ids of the last 1,024 stored responses.
 type storedIDs struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards all fields
 	ids [1024]string
 	n   int // added so far
 }

@@ -99,7 +99,7 @@ func (c *chatEncoder) chunk(b []byte, members string) []byte {
 
 // appendChatFinish appends why an answer ended, and the end of its choice.
 func appendChatFinish(b []byte, a *translate.Assembler) []byte {
-	finish, native := chatEndings.of(a)
+	finish, native := chatEndings.name(a)
 	b = plugins.AppendString(append(b, `,"finish_reason":`...), finish)
 	return append(appendNative(b, "native_finish_reason", native), `}]`...)
 }

@@ -4,7 +4,7 @@
 // A request is written as the body of POST /v1/responses that asks for the same
 // (chat_request.go, messages_request.go), and translate.ParseRequest reads that: one
 // reader decides what is valid, and providers see one request. A response is written
-// by an encoder behind the Assembler, as a stream (chat_stream.go,
+// by an encoder after the Assembler, as a stream (chat_stream.go,
 // messages_stream.go) or as an object (chat_object.go, messages_object.go).
 package inbound
 
@@ -240,9 +240,9 @@ func items(a *translate.Assembler) []gjson.Result {
 // if it has another one.
 type endings struct{ limit, context, filter, sequence, call, stop string }
 
-// of returns the name of why an answer ended, and the provider's own name where the API has none:
+// name returns the name of why an answer ended, and the provider's own name where the API has none:
 // then it says that the answer is incomplete, as at a limit.
-func (e *endings) of(a *translate.Assembler) (name, native string) {
+func (e *endings) name(a *translate.Assembler) (name, native string) {
 	switch reason := a.StopReason(); reason {
 	case translate.ReasonMaxOutputTokens:
 		return e.limit, ""

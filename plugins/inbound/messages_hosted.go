@@ -65,13 +65,13 @@ func appendPages(b []byte, sources gjson.Result) []byte {
 	return b
 }
 
-// use is the block of the call.
-func (h hostedBlocks) use(input string) string {
+// useBlock is the block of the call.
+func (h hostedBlocks) useBlock(input string) string {
 	return `{"type":"server_tool_use","id":` + rawString(h.id) + `,"name":"` + h.name + `","input":` + input + `}`
 }
 
-// found is the block of the result.
-func (h hostedBlocks) found() string {
+// resultBlock is the block of the result.
+func (h hostedBlocks) resultBlock() string {
 	return `{"type":"` + h.name + `_tool_result","tool_use_id":` + rawString(h.id) + `,"content":` + h.result + `}`
 }
 
@@ -89,9 +89,9 @@ func (m *messagesEncoder) appendHosted(b []byte, o *translate.Output) []byte {
 	if h.result == "" {
 		return b
 	}
-	b = m.startBlock(b, h.use("{}"))
+	b = m.startBlock(b, h.useBlock("{}"))
 	b = m.stopBlock(m.addText(b, inputDelta, plugins.AppendEscaped(nil, h.input)))
-	return m.stopBlock(m.startBlock(b, h.found()))
+	return m.stopBlock(m.startBlock(b, h.resultBlock()))
 }
 
 // appendServerTools appends how often the provider searched, to usage without its last brace. It counts the

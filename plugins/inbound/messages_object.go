@@ -20,7 +20,7 @@ func (m *messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
 		switch h := readHosted(item); {
 		case item.Get("type").Str == "reasoning" && m.hides:
 		case h.result != "" && m.hosted:
-			blocks = append(append(append(element(blocks), h.use(h.input)...), ','), h.found()...)
+			blocks = append(append(append(element(blocks), h.useBlock(h.input)...), ','), h.resultBlock()...)
 		default:
 			blocks = appendBlocks(blocks, item)
 		}

@@ -223,7 +223,7 @@ func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
 // appendStop appends the members of why a message ended. OpenAI's models refuse in a part of their own, with
 // the finish reason `stop` (https://platform.openai.com/docs/guides/structured-outputs#refusals).
 func appendStop(b []byte, a *translate.Assembler) []byte {
-	reason, native := messagesEndings.of(a)
+	reason, native := messagesEndings.name(a)
 	switch {
 	case reason == messagesEndings.stop && slices.ContainsFunc(a.Outputs(), func(o *translate.Output) bool { return o.Refused }):
 		reason = messagesEndings.filter

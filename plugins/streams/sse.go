@@ -36,7 +36,7 @@ const maxEventName = 64
 
 // Write reads the next piece of the stream.
 func (s *SSE) Write(p []byte) {
-	lf := -1 // the next line feed of p, unless it lies behind
+	lf := -1 // the next line feed of p; -1 if it is to be looked for
 	for len(p) > 0 {
 		if s.cr {
 			s.cr = false

@@ -56,7 +56,7 @@ func (c *conversation) addCall(call *ToolCall) error {
 	_, pending := c.pending[call.CallID]
 	g := c.addAssistantItem(call)
 	if pending || g.answers(call.CallID) {
-		return plugins.Invalid(at("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
+		return plugins.Invalid(indexPath("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
 	}
 	g.pending++
 	if c.pending == nil {
@@ -71,7 +71,7 @@ func (c *conversation) addCall(call *ToolCall) error {
 func (c *conversation) addOutput(o *ToolOutput) error {
 	call, ok := c.pending[o.CallID]
 	if !ok || call.Custom != o.Custom {
-		return plugins.Invalid(at("input", o.Index)+".call_id", "No tool call found for %s output with call_id %s.",
+		return plugins.Invalid(indexPath("input", o.Index)+".call_id", "No tool call found for %s output with call_id %s.",
 			callNoun(o.Custom), o.CallID)
 	}
 	delete(c.pending, o.CallID)
@@ -100,7 +100,7 @@ func (c *conversation) turns() ([]Turn, error) {
 	}
 	for _, call := range c.calls {
 		if p, ok := c.pending[call.CallID]; ok && p.ToolCall == call {
-			return nil, plugins.Invalid(at("input", call.Index)+".call_id", "No tool output found for %s %s.",
+			return nil, plugins.Invalid(indexPath("input", call.Index)+".call_id", "No tool output found for %s %s.",
 				callNoun(call.Custom), call.CallID)
 		}
 	}

@@ -36,7 +36,7 @@ var hostedToolItems = []string{
 }
 
 func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
-	param := at("input", i)
+	param := indexPath("input", i)
 	if !v.IsObject() {
 		return invalidType(param, []jsonType{anObject}, v)
 	}
@@ -181,7 +181,7 @@ func parseContent(param string, v gjson.Result) ([]Part, error) {
 	}
 	var parts []Part
 	for i, e := range v.Array() {
-		part, err := parsePart(at(param, i), e)
+		part, err := parsePart(indexPath(param, i), e)
 		if err != nil {
 			return nil, err
 		}

@@ -84,7 +84,7 @@ func (p *Request) mcpTool(v gjson.Result) *Tool {
 func addMCPCall(c *conversation, i int, t *Tool, v gjson.Result) error {
 	call := &ToolCall{Index: i, CallID: v.Get("id").Str, Name: t.Name, Arguments: v.Get("arguments").Str}
 	if call.CallID == "" {
-		return Missing(at("input", i) + ".id")
+		return Missing(indexPath("input", i) + ".id")
 	}
 	if err := c.addCall(call); err != nil {
 		return err
@@ -94,7 +94,7 @@ func addMCPCall(c *conversation, i int, t *Tool, v gjson.Result) error {
 	if failure := v.Get("error"); failure.Type != gjson.Null {
 		output.Failed, text = true, failure.String()
 	}
-	output.Content = []Part{{Param: at("input", i) + ".output", Type: PartText, Text: text}}
+	output.Content = []Part{{Param: indexPath("input", i) + ".output", Type: PartText, Text: text}}
 	c.results = append(c.results, output)
 	return nil
 }

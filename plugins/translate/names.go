@@ -47,7 +47,7 @@ func (n *Names) Path(path string) string {
 // below returns the client's path of a part of the item's content, or else of the item.
 func (n ItemName) below(path string) string {
 	if i, _, ok := cutIndex(path, ".content"); ok {
-		return at(n.Path+".content", n.First+i)
+		return indexPath(n.Path+".content", n.First+i)
 	}
 	if strings.HasPrefix(path, ".content") {
 		return n.Path + ".content"

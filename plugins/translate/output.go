@@ -12,31 +12,33 @@ import (
 // Output is an item of a response's output.
 type Output struct {
 	Kind OutputKind
-	// Index is its position in the output.
+	// Index is the item's position in the output, from 0.
 	Index int
-	// ID is its id in the Responses API.
+	// ID is the item's id in the Responses API.
 	ID string
-	// CallID and Name are those of a call; a tool of Namespace has its name there.
+	// CallID and Name are those of a call. Name is the tool's name in Namespace, or the whole name if
+	// Namespace is "". The Namespace of a call of an MCP tool is the label of the server.
 	CallID, Name, Namespace string
-	// Sealed is the encrypted_content of a reasoning, "" if it has none yet.
+	// Sealed is the encrypted_content of a reasoning item, "" if it has none yet.
 	Sealed string
-	// Refused is whether a message has a refusal of the model.
+	// Refused is true if a message has a refusal of the model.
 	Refused bool
-	// Image is that of ImageOutput in base64, and Format is png, jpeg or webp.
+	// Image is the image of ImageOutput in base64, and Format is png, jpeg or webp.
 	Image, Format string
 	// JSON is the whole item as the Responses API has it, nil until it closes.
 	JSON json.RawMessage
 
-	output, failure string // of the call of an MCP tool
+	// output and failure are the result of the call of an MCP tool; one of them is "".
+	output, failure string
 
-	key     int
+	key     int          // the plugin's key of the item
 	parts   []OutputPart // the last one is open while the item is
 	summary int          // the plugin's index of the summary part that is open
 	pending string       // arguments that came before the name
 	unwrap  *unwrapper
 }
 
-// unopened is the index of a call that the stream does not have yet.
+// unopened is the Index of a call before the stream has the call.
 const unopened = -1
 
 // OutputKind is the type of an item.
@@ -53,15 +55,16 @@ const (
 	ApprovalOutput                     // mcp_approval_request
 )
 
-// IsCall reports whether the item is a call that the client answers.
+// IsCall reports whether the item is a call that the client answers. isCall counts the calls of MCP
+// tools, too, which the host answers.
 func (o *Output) IsCall() bool { return o.Kind == CallOutput || o.Kind == CustomCallOutput }
 
 func (o *Output) isCall() bool { return o.IsCall() || o.Kind == MCPOutput || o.Kind == ApprovalOutput }
 
-// FlatName is the name of the tool that a call is of, as Tool.Name has it.
+// FlatName returns the name of the tool that is called, with its namespace, as Tool.Name has it.
 func (o *Output) FlatName() string { return flat(o.Namespace, o.Name) }
 
-// Arguments are those of a call, as JSON, before it has its result.
+// Arguments returns the arguments of a call, in JSON.
 func (o *Output) Arguments() string {
 	return gjson.Parse(`"` + string(o.parts[0].Text) + `"`).Str
 }
@@ -72,21 +75,21 @@ type OutputPart struct {
 	Kind PartKind
 	// Index is its position among the parts of the item, those of a summary apart.
 	Index int
-	// Text is what it has so far: the inside of a JSON string.
+	// Text is the text so far, as the inside of a JSON string.
 	Text []byte
-	// Length is that of the text in characters, by which annotations count.
+	// Length is the length of the text in characters, which the positions of annotations count.
 	Length int
 
-	half string // of a surrogate pair, at the end of the text so far; Text does not have it
+	half string // the first half of a surrogate pair that ends the text so far; Text lacks it
 	head []byte // of its delta events, up to the text
 
-	annotations []byte // elements of the array
-	annotated   int
-	logprobs    []byte // elements of the array
+	annotations []byte // elements of the array, with commas
+	annotated   int    // elements of annotations
+	logprobs    []byte // elements of the array, with commas
 }
 
-// isJSON reports whether the text is JSON. Arguments that are not were cut off, whatever reason to
-// stop the provider gives (https://github.com/vllm-project/vllm/issues/53269).
+// isJSON reports whether the text is JSON. Arguments that are not JSON were cut off, whatever reason
+// to stop the provider gives (https://github.com/vllm-project/vllm/issues/53269).
 func (p *OutputPart) isJSON() bool {
 	return plugins.ValidJSON([]byte(gjson.Parse(`"` + string(p.Text) + `"`).Str))
 }
@@ -105,6 +108,7 @@ const (
 	ApprovalPart                     // the arguments of an mcp_approval_request, which no event has
 )
 
+// forms are how the Responses API writes the kinds of parts.
 var forms = [...]struct {
 	text  string // events of its text
 	part  string // events of the part, if it has any
@@ -148,6 +152,7 @@ func (p *OutputPart) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+// appendJSON appends the item as the Responses API has it when its stream has ended.
 func (o *Output) appendJSON(b []byte, status string) []byte {
 	b = append(b, `{"id":"`...)
 	b = append(b, o.ID...)
@@ -215,6 +220,7 @@ func (o *Output) appendMCP(b []byte) []byte {
 	return plugins.AppendString(plugins.AppendKey(b, "server_label"), o.Namespace)
 }
 
+// appendParts appends the parts whose kinds are first to last, with commas between them.
 func (o *Output) appendParts(b []byte, first, last PartKind) []byte {
 	from := len(b)
 	for i := range o.parts {
@@ -240,7 +246,7 @@ func (o *Output) count(kind PartKind) int {
 	return n
 }
 
-// part is the open part, or nil.
+// part returns the open part, nil if there is none.
 func (o *Output) part() *OutputPart {
 	if len(o.parts) == 0 {
 		return nil
@@ -275,6 +281,8 @@ func (a *Assembler) closePart(o *Output) {
 	a.emit(Event{Type: PartClosed, Output: o, Part: p})
 }
 
+// resolve sets the kind and the names of a call by the tool that it is of: providers know tools by
+// names that the request's plugin has made. It changes no call of an unknown tool.
 func (o *Output) resolve(p *Request) {
 	t := p.Tool(o.Name)
 	if t == nil {

@@ -127,7 +127,7 @@ func (p *Request) parseFormat() error {
 func (p *Request) parseTools(tools []gjson.Result, param, namespace string) error {
 	for i, v := range tools {
 		t := Tool{
-			Param:       at(param, i),
+			Param:       indexPath(param, i),
 			Type:        v.Get("type").Str,
 			Name:        v.Get("name").Str,
 			Namespace:   namespace,
@@ -235,7 +235,7 @@ func optionalObject(v gjson.Result) json.RawMessage {
 	return json.RawMessage(v.Raw)
 }
 
-func at(param string, i int) string { return fmt.Sprintf("%s[%d]", param, i) }
+func indexPath(param string, i int) string { return fmt.Sprintf("%s[%d]", param, i) }
 
 func appendCompact(b []byte, raw json.RawMessage) []byte {
 	w := bytes.NewBuffer(b)

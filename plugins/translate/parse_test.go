@@ -123,7 +123,7 @@ func TestHistoryOfHostedToolsIsLeftOut(t *testing.T) {
 	for i, kind := range []string{"compaction", "compaction_trigger", "configuration_update", "item_reference", "program"} {
 		_, err := ParseRequest([]byte(`{"model":"m","input":[` + user1 + strings.Repeat(","+said, i) + `,{"type":"` + kind + `","id":"x"}]}`))
 		e, ok := errors.AsType[*plugins.Error](err)
-		if want := at("input", i+1); !ok || e.Status != http.StatusBadRequest || e.Param != want || !strings.Contains(e.Message, kind) {
+		if want := indexPath("input", i+1); !ok || e.Status != http.StatusBadRequest || e.Param != want || !strings.Contains(e.Message, kind) {
 			t.Errorf("%s: got %v, want a 400 that names %s", kind, err, want)
 		}
 	}

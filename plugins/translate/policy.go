@@ -101,7 +101,7 @@ func (p Policy) Translating(fields ...string) Policy {
 	return all
 }
 
-func (p Policy) of(path string, unlisted Action) Action {
+func (p Policy) action(path string, unlisted Action) Action {
 	if a, ok := p[path]; ok {
 		return a
 	}
@@ -138,12 +138,12 @@ func (p *Request) Apply(policy Policy) error {
 	}
 	for _, value := range p.Include {
 		path := "include." + value
-		if err := p.Drop(policy.of(path, Warn), path, NotSupported); err != nil {
+		if err := p.Drop(policy.action(path, Warn), path, NotSupported); err != nil {
 			return err
 		}
 	}
 	for part := range p.Parts {
-		if policy.of("input."+string(part.Type), Reject) == Reject {
+		if policy.action("input."+string(part.Type), Reject) == Reject {
 			return plugins.Unsupported(part.Param, "The model does not take parts of type '%s'.", part.Type)
 		}
 		if part.Cited && policy["input.citations"] != Translate {
@@ -176,7 +176,7 @@ func (p *Request) applyFields(policy Policy, prefix string, fields gjson.Result)
 		case path == "text" || path == "reasoning" || path == "stream_options":
 			err = p.applyFields(policy, path+".", v)
 		default:
-			err = p.Drop(policy.of(path, Warn), path, NotSupported)
+			err = p.Drop(policy.action(path, Warn), path, NotSupported)
 		}
 		return err == nil
 	})

@@ -22,7 +22,7 @@ func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 			}
 			content, ok := open(r.EncryptedContent)
 			if !ok {
-				field := at("input", r.Index) + ".encrypted_content"
+				field := indexPath("input", r.Index) + ".encrypted_content"
 				if err := p.DropWithWarning(field, "reasoning of another provider, left out"); err != nil {
 					return err
 				}
@@ -148,5 +148,5 @@ func (p *Request) DropReasoning(done string) error {
 // DropForeignReasoning drops an item of reasoning that another provider wrote,
 // which this one cannot use.
 func (p *Request) DropForeignReasoning(r *ReasoningItem) error {
-	return p.DropWithWarning(at("input", r.Index), "reasoning of another provider, left out")
+	return p.DropWithWarning(indexPath("input", r.Index), "reasoning of another provider, left out")
 }

@@ -143,7 +143,7 @@ func (f field) check(param string, v gjson.Result, enums bool) error {
 	}
 	for i, e := range v.Array() {
 		if typeOf(e) != element {
-			return invalidType(at(param, i), []jsonType{element}, e)
+			return invalidType(indexPath(param, i), []jsonType{element}, e)
 		}
 	}
 	return nil

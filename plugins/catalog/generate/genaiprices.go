@@ -108,7 +108,7 @@ func (r *genaiRate) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &r.Base)
 }
 
-func (r genaiRate) at(input int64) json.Number {
+func (r genaiRate) priceFor(input int64) json.Number {
 	n := r.Base
 	for _, t := range r.Tiers {
 		if input >= t.Start {
@@ -234,7 +234,7 @@ func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) er
 		if unit.rate == "" {
 			continue
 		}
-		if err := unit.set(p, rate.at(input)); err != nil {
+		if err := unit.set(p, rate.priceFor(input)); err != nil {
 			return err
 		}
 	}
