@@ -90,7 +90,7 @@ func (a *annotation) addTo(rec *storage.Record) {
 	}
 }
 
-// anyLate tells whether any record was given a property of that name later.
+// anyLate reports whether any record was given a property of that name later.
 func (r *reader) anyLate(ctx context.Context, name string) (any bool, err error) {
 	err = r.query(ctx, "SELECT request_id FROM late_properties WHERE "+all(ofOrg, "name = "+r.text(name))+" LIMIT 1", func(driver.Rows) error {
 		any = true

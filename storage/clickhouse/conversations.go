@@ -17,7 +17,7 @@ import (
 // changeColumns are the columns of conversation_changes.
 const changeColumns = "org, conversation, changed_at, version, n, change, item, value, user, record"
 
-// changeRows are a change of a conversation, as the rows of a batch behind n others.
+// changeRows are a change of a conversation, as the rows of a batch after n others.
 func changeRows(a *storage.Annotation, version *big.Int, n int) (rows []row) {
 	c := a.Conversation
 	add := func(change, item, value, user string) {
@@ -147,7 +147,7 @@ func (b *Backend) Conversations(ctx context.Context, org, after string, limit in
 	return found, err
 }
 
-// conversationIDs are the ids of conversations behind the id after, at most limit.
+// conversationIDs returns at most limit ids of conversations, those after an id.
 func (r *reader) conversationIDs(ctx context.Context, after string, limit int) (ids []string, err error) {
 	p := r.withOwnParams()
 	err = p.query(ctx, "SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, "conversation > "+p.text(after), "item = ''")+

@@ -20,14 +20,15 @@ type grouping struct {
 	where *condition
 	tags  map[string]string
 
-	// keys are the expressions of the sets: arrays of texts. arrays marks a set that makes
-	// several rows of a record, and so has a statement of its own.
+	// keys are the expressions of the sets' keys: arrays of texts. arrays[i] is true if set i makes
+	// several rows of a record, and so needs a statement of its own.
 	keys   []string
 	arrays []bool
-	any    []string
-	// bucket is the start of a cell in milliseconds, "" if there are no cells.
+	// conditions are those of query.Any.
+	conditions []string
+	// bucket is the expression of the start of a cell, in milliseconds; "" if there are no cells.
 	bucket string
-	// clock is local, if the query counts days.
+	// clock is the expression of the local time in milliseconds; "" unless the query counts days.
 	clock string
 }
 
@@ -35,18 +36,19 @@ type grouping struct {
 // group by it.
 const noKey = "CAST([], 'Array(String)')"
 
-// compile returns false if the server cannot answer the query alone.
+// compile sets the expressions of the statements. ok is false if the server alone cannot answer the
+// query.
 func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	q := g.query
 	if !g.where.exact {
 		return false, nil
 	}
 	for _, f := range q.Any {
-		any := g.params.where(f)
-		if !any.exact {
+		condition := g.params.where(f)
+		if !condition.exact {
 			return false, nil
 		}
-		g.any = append(g.any, any.sql)
+		g.conditions = append(g.conditions, condition.sql)
 	}
 	var texts []string
 	for _, d := range q.By {
@@ -81,15 +83,15 @@ func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	return ok || q.CountOnly, nil
 }
 
-// dimension returns the expression of a dimension. Its text is "" for a record that lacks the
-// dimension.
+// dimension returns the expression of a record's value of a dimension, which is "" for a record without
+// a value. ok is false if the server alone does not know the values.
 func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text string, ok bool, err error) {
 	switch d.Name {
 	case "":
 		return "''", true, nil
 	case storage.BySessionName:
 		return "session_name", true, nil
-	case storage.BySessionTag: // the session's id tells the tag
+	case storage.BySessionTag: // whoever reads the groups adds the tag of the session
 		return "''", g.query.GroupsBy(storage.BySession) && !g.query.Apart, nil
 	case storage.ByScore:
 		return "", false, nil
@@ -118,11 +120,11 @@ func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text str
 	return "", false, nil
 }
 
-// millis is when a record was created.
+// millis is the expression of the time when a record was created, in milliseconds.
 const millis = "toUnixTimestamp64Milli(created_at)"
 
-// local is the time of a clock in the query's zone, in milliseconds. It is false if the
-// clocks of the zone change too often in the window.
+// local returns the expression of the time that a clock in the query's zone shows, in milliseconds. It
+// returns false if the clocks of the zone change too often in the window.
 func (g *grouping) local() (string, bool) {
 	at, offsets, ok := g.query.Zone.Changes(g.query.Window)
 	switch {
@@ -135,8 +137,8 @@ func (g *grouping) local() (string, bool) {
 	return fmt.Sprintf("(%s + transform(roundDown(%[1]s, %s), %[2]s, %s, toInt64(0)))", millis, changes, g.bind(offsets, "Array(Int64)")), true
 }
 
-// cell is the start of the cell that a record is in, "" if there are no cells. It is false
-// if the server does not know it.
+// cell returns the expression of the start of the cell that a record is in, "" if there are no cells.
+// ok is false if the server cannot compute it.
 func (g *grouping) cell() (cell string, ok bool) {
 	q := g.query
 	local, ok := g.local()
@@ -175,8 +177,10 @@ func (g *grouping) cell() (cell string, ok bool) {
 	return "roundDown(" + millis + ", " + g.bind(starts, "Array(Int64)") + ")", ok
 }
 
-// statement groups by the keys of sets. Each key makes groups, and cells if the query has
-// cells. The rows of the statement are scanned as totalsRow.
+// statement returns the query that groups by the keys of sets, and by their cells if there are cells. A
+// totalsRow scans its rows. The inner query computes what the aggregates read, once for each record. In
+// a query for the largest groups, the key of every other group becomes noKey, and all%d is the key
+// before that.
 func (g *grouping) statement(sets []int) string {
 	q := g.query
 	inner := []string{isAnswered + " AS answered", "created_at", "responded_at", "status", "end_state", "cost",
@@ -192,9 +196,9 @@ func (g *grouping) statement(sets []int) string {
 			continue
 		}
 		if q.Top.By == storage.LargestGroups && len(q.By) > 0 {
-			inner = append(inner, fmt.Sprintf("%s AS whole%d", group, i))
+			inner = append(inner, fmt.Sprintf("%s AS all%d", group, i))
 			group = fmt.Sprintf("if(%s IN (%s), %[1]s, %[3]s)", group, g.largest(set), noKey)
-			first = append(first, fmt.Sprintf("uniqExact(whole%d)", i))
+			first = append(first, fmt.Sprintf("uniqExact(all%d)", i))
 		} else {
 			first = append(first, "toUInt64(0)")
 		}
@@ -208,7 +212,7 @@ func (g *grouping) statement(sets []int) string {
 	if g.bucket != "" {
 		inner, cell = append(inner, g.bucket+" AS cell"), "cell, grouping(cell)"
 	}
-	for i, condition := range g.any {
+	for i, condition := range g.conditions {
 		inner = append(inner, fmt.Sprintf("toUInt8(%s) AS any%d", condition, i))
 	}
 	if q.ActiveDays {
@@ -224,7 +228,7 @@ func (g *grouping) statement(sets []int) string {
 		" FROM (SELECT " + strings.Join(inner, ", ") + " FROM records FINAL WHERE " + g.where.sql + ")" + groups
 }
 
-// requests counts the requests of a group.
+// requests returns the expression that counts the requests of a group.
 func (g *grouping) requests() string {
 	if g.query.CountOnly {
 		return "count()"
@@ -235,7 +239,7 @@ func (g *grouping) requests() string {
 // isAnswered is false for an attempt that did not answer its call, and true for other records.
 const isAnswered = "(attempt_of = " + noID + ")"
 
-// largest selects the keys of the largest groups of a set.
+// largest returns the query for the keys of the largest groups of a set, after the page before.
 func (g *grouping) largest(set int) string {
 	having := ""
 	sort := g.query.Top.GroupSort()
@@ -281,18 +285,19 @@ func (g *grouping) answerGroup(t *storage.GroupTotals, each func(*storage.GroupT
 	return each(t)
 }
 
-// answerSets calls each with the groups of sets, at once if there are no cells.
+// answerSets calls each with the groups of sets: while it reads them if there are no cells, else when
+// it has read the cells of all. A group over all records exists even if no record matches.
 func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storage.GroupTotals) error) error {
 	groups := make(map[string]*storage.GroupTotals)
 	cells := make(map[string][]storage.Cell)
-	whole := make(map[int]bool) // sets with a row of the group of all
+	answered := make(map[int]bool) // sets with any row
 	row := newTotalsRow(g, sets)
 	err := g.reader.query(ctx, g.statement(sets), func(rows driver.Rows) error {
 		if err := rows.Scan(row.to...); err != nil {
 			return err
 		}
 		t := row.group()
-		whole[t.Set] = true
+		answered[t.Set] = true
 		if g.bucket == "" {
 			return g.answerGroup(t, each)
 		}
@@ -319,7 +324,7 @@ func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storag
 			none.Details = new(storage.Details)
 		}
 		switch {
-		case whole[set]:
+		case answered[set]:
 		case len(g.query.By) == 0:
 			return each(none)
 		case g.query.Apart && g.query.By[set] == (storage.Dimension{}):

@@ -88,7 +88,7 @@ func booleanOf(f *storage.Field) string {
 	return f.Column.Name
 }
 
-// Queries for what was learned of records. Conditions follow behind them.
+// Queries for what was learned of records. Conditions follow.
 const (
 	scoredIDs      = "SELECT request_id FROM scores FINAL WHERE " + ofOrg + " AND NOT isNaN(value)"
 	lateProperties = "SELECT request_id FROM late_properties FINAL WHERE " + ofOrg

@@ -170,9 +170,9 @@ func (p *params) idsCondition(keys []key) string {
 	return "request_id IN " + p.bind(ids, "Array(UUID)")
 }
 
-// walk calls each with the records behind after that match where, in chunks, by time. spans
-// say how far back it looks first, before it looks at all records. where may match a version
-// that was replaced. each gets the newest version all the same, and must match it again.
+// walk calls each with chunks of the records after a key that match where, in the order of time.
+// It first looks back as far as each of spans, and then at all records. where may match a version
+// that was replaced: each gets the newest version, and must match it again.
 func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, spans []storage.Timestamp, chunk int, each func([]*storage.Record) (more bool, err error)) error {
 	direction, beyond := "ASC", ">"
 	if desc {

@@ -27,7 +27,7 @@ func (g *grouping) totals() []string {
 	if q.ActiveDays {
 		list = append(list, "uniqExactIf(day, answered)")
 	}
-	for i := range g.any {
+	for i := range g.conditions {
 		list = append(list, fmt.Sprintf("max(any%d)", i))
 	}
 	if q.Details {
@@ -72,7 +72,7 @@ func saturated(sum string) string {
 }
 
 // percentile is a quantile of a column in thousandths of a millisecond, interpolated and
-// rounded by the same steps as storage.Percentiles: a page begins behind such a percentile.
+// rounded by the same steps as storage.Percentiles: a page begins after such a percentile.
 func percentile(column string, level int) string {
 	place := fmt.Sprintf("%d * (length(sorted) - 1)", level)
 	return fmt.Sprintf("if(length(arraySort(groupArrayIf(%s, answered)) AS sorted) = 0, NULL, toInt64(floor(1000 * ("+
@@ -128,7 +128,7 @@ type quantileRow struct {
 }
 
 func newTotalsRow(g *grouping, sets []int) *totalsRow {
-	r := &totalsRow{g: g, sets: sets, any: make([]uint8, len(g.any)), others: make([]uint64, len(sets)), keys: make([][]string, len(sets)), absent: make([]uint64, len(sets))}
+	r := &totalsRow{g: g, sets: sets, any: make([]uint8, len(g.conditions)), others: make([]uint64, len(sets)), keys: make([][]string, len(sets)), absent: make([]uint64, len(sets))}
 	q := g.query
 	r.to = []any{&r.requests, &r.first, &r.last}
 	if !q.CountOnly {

@@ -18,7 +18,7 @@ import (
 
 const (
 	columnSuffix = ".columns"
-	// columnDirectory is behind the path of the database.
+	// columnDirectory follows the path of the database in the name of the directory.
 	columnDirectory = "-columns"
 )
 

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// SQLite leaves copies of rows in the free parts of pages when it moves rows to other pages.
-// secure_delete overwrites a deleted row where it stands, and nothing but VACUUM removes the
-// copies, which keeps batches waiting for as long as the file is large. So Weir overwrites the free
-// parts itself, some pages at a time. https://www.sqlite.org/pragma.html#pragma_secure_delete
+// When SQLite moves rows to other pages, it leaves copies in the free parts of pages. secure_delete
+// overwrites only a row that is deleted. VACUUM removes the copies, but batches wait meanwhile, the
+// longer the larger the file is. So Weir overwrites the free parts itself, some pages at a time. https://www.sqlite.org/pragma.html#pragma_secure_delete
 
-// queriesEnd is how long a step waits for the queries that read the write-ahead log.
-const queriesEnd = time.Minute
+// maxLogWait bounds how long zeroFree waits for queries that read the write-ahead log. It counts from
+// the last step that succeeded.
+const maxLogWait = time.Minute
 
-// zeroFree overwrites the free parts of all pages with zeros, from the last page to the first, because
-// free pages are filled with what stands behind them.
+// zeroFree overwrites the free parts of all pages with zeros. It begins with the last page, because
+// SQLite moves pages from the end of the file into free ones meanwhile.
 func (b *Backend) zeroFree(ctx context.Context) error {
-	began := time.Now()
+	lastStep := time.Now()
 	for last := int64(math.MaxInt64); last > 0; {
 		err := b.withWriter(func(w *writer) (err error) {
 			last, err = w.zeroFree(ctx, last)
@@ -30,17 +30,17 @@ func (b *Backend) zeroFree(ctx context.Context) error {
 		})
 		switch {
 		case err == nil:
-			began = time.Now()
-		case !errors.Is(err, errLogRead) || time.Since(began) > queriesEnd || ctx.Err() != nil:
+			lastStep = time.Now()
+		case !errors.Is(err, errLogRead) || time.Since(lastStep) > maxLogWait || ctx.Err() != nil:
 			return err
 		}
 	}
 	return b.withWriter(func(w *writer) error { return w.file.Sync() })
 }
 
-// zeroFree overwrites the free parts of some pages, of which last has the highest number, and returns the
-// next, 0 if there is none. The write-ahead log is empty meanwhile, so that the file has all pages as
-// they are, and SQLite reads the bytes of free parts from nowhere else.
+// zeroFree overwrites the free parts of at most bounds.zeroedPages pages, from the page last downwards.
+// It returns the page to go on with, 0 if there is none. The write-ahead log is empty meanwhile, so that
+// the file has the current version of each page.
 func (w *writer) zeroFree(ctx context.Context, last int64) (next int64, err error) {
 	if pointers, err := w.c.integer(ctx, "PRAGMA auto_vacuum"); err != nil || pointers == 0 {
 		if err == nil { // a file of Weir 0.1.0 does not say what its pages are; this makes it say so
@@ -60,7 +60,7 @@ func (w *writer) zeroFree(ctx context.Context, last int64) (next int64, err erro
 		if err != nil {
 			return err
 		}
-		f, err := openPages(w.file, count)
+		f, err := openPages(w.file)
 		if err != nil {
 			return err
 		}
@@ -73,40 +73,40 @@ func (w *writer) zeroFree(ctx context.Context, last int64) (next int64, err erro
 		}
 		return ctx.Err()
 	})
-	// What this connection has read before must not be written again.
-	_, forgotten := w.c.exec("PRAGMA shrink_memory")
-	return next, errors.Join(err, forgotten)
+	// This connection must not write pages again that it read before they changed.
+	_, shrinkErr := w.c.exec("PRAGMA shrink_memory")
+	return next, errors.Join(err, shrinkErr)
 }
 
-// pageFile is a database file with pointers to its pages.
+// pageFile is a database file with pointer maps, which say of what kind each page is.
+// https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages
 type pageFile struct {
-	file  *os.File
-	count int64 // of pages
-	size  int64 // of a page
-	// usable is how much of a page SQLite uses.
-	usable   int64
-	page     []byte
-	pointers []byte // the page of pointers with the number pointersAt
-	// pointersAt is 0 before one is read.
+	file   *os.File
+	size   int64  // of a page, in bytes
+	usable int64  // the bytes of a page that SQLite uses; the rest is reserved
+	page   []byte // the page that zeroFree reads
+	// pointers is the pointer map on the page pointersAt, which is 0 before the first is read.
+	pointers   []byte
 	pointersAt int64
 }
 
 // The parts of a database file. https://www.sqlite.org/fileformat2.html
 const (
-	fileHeader   = 100     // bytes of the first page that come before its b-tree
-	lockedBytes  = 1 << 30 // offset of the page that nothing is in
-	pointerBytes = 5       // the kind of a page, and the number of another
-	pointsToRoot = 1       // the root of a b-tree
-	pointsToNode = 5       // another page of a b-tree
+	fileHeader   = 100     // bytes before the b-tree of the first page
+	lockByte     = 1 << 30 // an offset in the lock-byte page, which has no content
+	pointerBytes = 5       // an entry of a pointer map: the kind of a page, and the number of its parent
+	kindRoot     = 1       // the root of a b-tree
+	kindNode     = 5       // another page of a b-tree
 )
 
-func openPages(file *os.File, count int64) (*pageFile, error) {
+// openPages reads the sizes from the header of a database file.
+func openPages(file *os.File) (*pageFile, error) {
 	var header [fileHeader]byte
 	if _, err := file.ReadAt(header[:], 0); err != nil {
 		return nil, err
 	}
-	f := &pageFile{file: file, count: count, size: int64(binary.BigEndian.Uint16(header[16:]))}
-	if f.size == 1 {
+	f := &pageFile{file: file, size: int64(binary.BigEndian.Uint16(header[16:]))}
+	if f.size == 1 { // 65,536 does not fit into 16 bits
 		f.size = 1 << 16
 	}
 	f.usable = f.size - int64(header[20])
@@ -119,16 +119,16 @@ func (f *pageFile) read(page int64, into []byte) error {
 	return err
 }
 
-// inTree reports whether a page is one of a b-tree. Others are pages of pointers, free, or have the rest of
-// a large row.
+// inTree reports whether a page belongs to a b-tree. Other pages are free, or have a pointer map or the
+// rest of a large row. Each pointer map comes before the pages that it describes.
 func (f *pageFile) inTree(page int64) (bool, error) {
-	locked := lockedBytes/f.size + 1
-	if page <= 1 || page == locked {
+	lockPage := lockByte/f.size + 1
+	if page <= 1 || page == lockPage {
 		return page == 1, nil
 	}
-	each := f.usable/pointerBytes + 1
-	at := (page-2)/each*each + 2
-	if at == locked {
+	span := f.usable/pointerBytes + 1 // a pointer map and the pages that it describes
+	at := (page-2)/span*span + 2
+	if at == lockPage {
 		at++
 	}
 	if page == at {
@@ -141,11 +141,11 @@ func (f *pageFile) inTree(page int64) (bool, error) {
 		f.pointersAt = at
 	}
 	kind := f.pointers[(page-at-1)*pointerBytes]
-	return kind == pointsToRoot || kind == pointsToNode, nil
+	return kind == kindRoot || kind == kindNode, nil
 }
 
-// zeroFree overwrites the free part of a page, unless it is zeros: what lies between the list of a
-// b-tree page's cells and the cells.
+// zeroFree overwrites the free part of a page of a b-tree, which lies between the pointers to the
+// page's cells and the cells, unless it is zeros already.
 func (f *pageFile) zeroFree(page int64) error {
 	tree, err := f.inTree(page)
 	if err != nil || !tree {
@@ -154,21 +154,20 @@ func (f *pageFile) zeroFree(page int64) error {
 	if err := f.read(page, f.page); err != nil {
 		return err
 	}
-	header := f.page
-	at := 0
+	start := 0
 	if page == 1 {
-		at = fileHeader
-		header = f.page[at:]
+		start = fileHeader
 	}
-	list := at + 8
+	header := f.page[start:]
+	cellPointers := start + 8
 	switch header[0] {
-	case 2, 5: // inner pages
-		list += 4
+	case 2, 5: // inner pages, whose header is longer
+		cellPointers += 4
 	case 10, 13: // leaves
 	default:
 		return errDamaged
 	}
-	from := list + 2*int(binary.BigEndian.Uint16(header[3:]))
+	from := cellPointers + 2*int(binary.BigEndian.Uint16(header[3:]))
 	to := int(binary.BigEndian.Uint16(header[5:]))
 	if to == 0 {
 		to = 1 << 16

@@ -18,7 +18,7 @@ type loader struct {
 }
 
 // query looks at the context now and then, not at each row as the driver does,
-// which would cost a tenth. The rows lie one behind the other, and each is wanted.
+// which would cost a tenth. The rows lie one after the other, and each is wanted.
 func (l loader) query(query string, args []driver.Value, each func(row []driver.Value) error) error {
 	if err := l.ctx.Err(); err != nil {
 		return err
@@ -45,12 +45,12 @@ var (
 	loadKeys    = loadColumns + "n IN (SELECT value FROM json_each(?)) ORDER BY n"
 )
 
-// Between gives room the requests from behind a key to another one, at most so many.
+// Between implements columnar.Requests.
 func (l loader) Between(after, to int64, limit int, chunk func() *columnar.Chunk) (rows int, err error) {
 	return l.rows(loadRange, []driver.Value{after, to, int64(limit)}, chunk)
 }
 
-// Keys gives room the requests with the given keys that exist.
+// Keys implements columnar.Requests.
 func (l loader) Keys(keys []int64, chunk func() *columnar.Chunk) error {
 	_, err := l.rows(loadKeys, []driver.Value{compactJSON(keys)}, chunk)
 	return err

@@ -13,7 +13,7 @@ import (
 // writes them; the rest are copies of these.
 const writtenRecords = 500_000
 
-// multiply copies the records of the database, each copy behind the one before in time.
+// multiply copies the records of the database, each copy after the one before in time.
 // A copy has sessions of its own, half of them of users that none before has, unless the users are
 // few developers.
 func multiply(path string, copies int) (err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// TestSessionPages holds that pages of sessions behind cursors have each once, in
+// TestSessionPages holds that pages of sessions after cursors have each once, in
 // order, and that the backend answers few groups but those of the page.
 func TestSessionPages(t *testing.T) {
 	b := newBackend(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // pruneRequests deletes all that refers to requests, and them, until a key. Each table has
-// them one behind the other, or one bucket after the other, so that no record is read.
+// them one after the other, or one bucket after the other, so that no record is read.
 var pruneRequests = []string{
 	"DELETE FROM labels WHERE bucket <= ?1 >> 43 AND n <= ?1",
 	"DELETE FROM scores WHERE name IN (SELECT id FROM names WHERE kind = '" + scoreKind + "') AND n <= ?1",

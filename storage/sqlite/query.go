@@ -168,7 +168,7 @@ func (r reader) begin(ctx context.Context) error {
 // projection is what is read of records.
 type projection struct {
 	columns []column
-	list    string // of the columns behind the key
+	list    string // of the columns after the key
 	query   string
 	summed  bool // the sums are among the columns
 }
@@ -341,7 +341,7 @@ const (
 
 // nameReader is the readers' side of the table names: what an id means.
 type nameReader struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards all fields
 	cached cache[int64, string]
 	// texts are the names that analytics ask for.
 	texts cache[uint32, string]

@@ -48,7 +48,7 @@ func (x *query) order() (o order) {
 	return o
 }
 
-// after chooses the records behind the cursor of the query. The bounds of the condition are those
+// after chooses the records after the cursor of the query. The bounds of the condition are those
 // of a cursor in time.
 func (x *query) after() {
 	if x.After == nil {

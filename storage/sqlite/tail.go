@@ -21,7 +21,7 @@ type tailCache struct {
 	refresh chan struct{}
 	tail    *columnar.Tail
 
-	mu sync.Mutex
+	mu sync.Mutex // guards follows and changed
 	// follows is true while changed has what was committed since the last refresh.
 	follows bool
 	changed []int64

@@ -150,7 +150,7 @@ func (w *writer) replace(old, next *row) error {
 	return err
 }
 
-// sameRequest tells whether two versions are the same in what columns have: in requests
+// sameRequest reports whether two versions are the same in what columns have: in requests
 // and in their properties.
 func sameRequest(a, b *row) bool {
 	if !maps.Equal(a.record.Properties, b.record.Properties) {
