@@ -323,7 +323,7 @@ type RequestQuery struct {
 	Sort []Sort
 	// Random orders by chance, whatever Sort says. Such a query has no After.
 	Random bool
-	// After, if not nil, is the place behind which the answer begins: see Cursor.
+	// After, if not nil, is the place after which the answer begins: see Cursor.
 	After *Cursor[SortKey]
 	// Offset is the number of records that are left out at the beginning of the answer.
 	Offset int

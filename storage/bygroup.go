@@ -115,8 +115,8 @@ func (c *chains[T]) size() int {
 	return 4*cap(c.heads) + cap(c.links)*int(unsafe.Sizeof(link[T]{}))
 }
 
-// of yields the values of a group with their numbers.
-func (c *chains[T]) of(group int) iter.Seq2[int, *T] {
+// values yields the values of a group with their numbers.
+func (c *chains[T]) values(group int) iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
 		if group >= len(c.heads) {
 			return
@@ -137,7 +137,7 @@ func (a *activeDays) add(group, day int) {
 }
 
 func (a *activeDays) count(group int) (days int64) {
-	for _, set := range a.sets.of(group) {
+	for _, set := range a.sets.values(group) {
 		days += int64(bits.OnesCount64(*set))
 	}
 	return days

@@ -34,7 +34,7 @@ type ItemPage struct {
 	Limit int
 	// Descending orders the items from the last to the first.
 	Descending bool
-	// After is the id of the item behind which the page begins, "" for the beginning.
+	// After is the id of the item after which the page begins, "" for the beginning.
 	After string
 	// Only is the id of the only item that is chosen, "" for no such choice.
 	Only string
@@ -85,7 +85,7 @@ type Conversation struct {
 	// User is who has the conversation within the organisation, "" if nobody was named.
 	User string
 	// ChangedAt is the time of the last change. Whoever reads a conversation and changes it
-	// gives the change a later time, so that the change comes behind on nodes with other
+	// gives the change a later time, so that the change comes later on nodes with other
 	// clocks, too.
 	CreatedAt, ChangedAt Timestamp
 	// Metadata is the client's, a JSON object.

@@ -279,7 +279,7 @@ func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups 
 	all := len(groups)
 	order := func(a, b int) int { return q.Top.compare(counts[a].total, counts[b].total) }
 	slices.SortFunc(groups, CancellableOrder(NewCancelCheck(rows.Err), order))
-	groups = q.behindOf(rows, set, groups, counts)
+	groups = q.groupsAfter(rows, set, groups, counts)
 	top := min(q.Top.Count, len(groups))
 	l := &largestGroups{groups: groups[:top], places: slices.Repeat([]int{top}, len(counts)), others: all - top}
 	if len(q.By) > 0 && 0 < top && top < len(groups) {
@@ -297,8 +297,8 @@ func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups 
 	return l
 }
 
-// behindOf returns the groups, which are in order, that come behind After.
-func (q *GroupQuery) behindOf(rows Rows, set int, groups []int, counts []count) []int {
+// groupsAfter returns those of the groups, which are in order, that come after AfterTotal.
+func (q *GroupQuery) groupsAfter(rows Rows, set int, groups []int, counts []count) []int {
 	after, _, ok := q.AfterTotal(set)
 	if !ok {
 		return groups
@@ -310,7 +310,7 @@ func (q *GroupQuery) behindOf(rows Rows, set int, groups []int, counts []count) 
 	var remaining []int
 	for block := range slices.Chunk(equal, keysAtOnce) {
 		for i, key := range rows.Keys(set, block) {
-			if q.behind(set, after, key.ID) {
+			if q.isAfter(set, after, key.ID) {
 				remaining = append(remaining, block[i])
 			}
 		}

@@ -49,7 +49,7 @@ func TestNumbersCompareExactly(t *testing.T) {
 }
 
 // Sums that differ by less than floating-point numbers do are in order, and so are the
-// pages behind a cursor.
+// pages after a cursor.
 func TestSumsSortExactly(t *testing.T) {
 	var records storage.Records
 	for i := range 4 {

@@ -111,7 +111,7 @@ func (t *Top) compare(a, b plugins.Count) int {
 	return exact(a).compare(exact(b), t.GroupSort().Desc)
 }
 
-// AfterTotal is the place behind which the LargestGroups of a set begin: a total, and the
+// AfterTotal is the place after which the LargestGroups of a set begin: a total, and the
 // key of a group with the total. ok is false if the groups begin with the first.
 func (q *GroupQuery) AfterTotal(set int) (total plugins.Count, key string, ok bool) {
 	after := q.Top.After
@@ -122,8 +122,8 @@ func (q *GroupQuery) AfterTotal(set int) (total plugins.Count, key string, ok bo
 	return plugins.Count{N: n, Valid: known}, after.Tie[0], true
 }
 
-// behind tells whether a group of a set comes behind the place of AfterTotal.
-func (q *GroupQuery) behind(set int, total plugins.Count, key string) bool {
+// isAfter reports whether a group of a set comes behind the place of AfterTotal.
+func (q *GroupQuery) isAfter(set int, total plugins.Count, key string) bool {
 	after, last, ok := q.AfterTotal(set)
 	return !ok || cmp.Or(q.Top.compare(total, after), strings.Compare(key, last)) > 0
 }

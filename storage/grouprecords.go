@@ -228,7 +228,7 @@ func (g *RecordGrouper) largest() (groups []*recordGroup) {
 		others.Set, others.Any = set, make([]bool, len(g.any))
 		wanted := top.Count
 		for _, x := range all {
-			if wanted > 0 && (top.After == nil || g.query.behind(set, totals[x], x.Key[0])) {
+			if wanted > 0 && (top.After == nil || g.query.isAfter(set, totals[x], x.Key[0])) {
 				wanted--
 				groups = append(groups, x)
 			} else {

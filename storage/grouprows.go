@@ -48,7 +48,7 @@ type rowGrouper struct {
 	// matched says, for each of the query's Any, which groups match.
 	matched [][]bool
 	// If there are too many groups, a scan adds up limit groups, beginning with the group
-	// from. window contains the rows of these groups, later the rows of the groups behind.
+	// from. window contains the rows of these groups, later the rows of the groups after them.
 	from, limit   int
 	window, later Window
 	// mostCells bounds the cells, in all scans together.
@@ -147,13 +147,13 @@ func (s *rowSet) clear() {
 // merge adds what a part of the store has of a group, whose buckets have larger numbers by shift.
 func (s *rowSet) merge(group int, part *partialSet, number int, shift int32) {
 	s.sums.At(group).merge(&part.totals[number])
-	for at, days := range part.days.sets.of(number) {
+	for at, days := range part.days.sets.values(number) {
 		*s.days.sets.at(group, int32(at)) |= *days
 	}
-	for bucket, counts := range part.cells.of(number) {
+	for bucket, counts := range part.cells.values(number) {
 		s.cells.at(group, int32(bucket)-shift).merge(counts)
 	}
-	for bucket, details := range part.details.of(number) {
+	for bucket, details := range part.details.values(number) {
 		s.details.at(group, int32(bucket)-shift).merge(details)
 	}
 }
@@ -245,7 +245,7 @@ func (g *rowGrouper) fill(t *GroupTotals, group int) {
 // answerCells sets the cells and details of a group.
 func (s *rowSet) answerCells(q *GroupQuery, group int, t *GroupTotals) {
 	t.Cells = t.Cells[:0]
-	for bucket, counts := range s.cells.of(group) {
+	for bucket, counts := range s.cells.values(group) {
 		start, _ := q.Buckets.Bounds(bucket)
 		t.Cells = append(t.Cells, Cell{Start: start, Counts: *counts})
 	}
@@ -254,7 +254,7 @@ func (s *rowSet) answerCells(q *GroupQuery, group int, t *GroupTotals) {
 	}
 	var all detailSums
 	i := 0
-	for _, d := range s.details.of(group) { // in the order of the cells
+	for _, d := range s.details.values(group) { // in the order of the cells
 		all.merge(d)
 		if q.Buckets.Len > 0 {
 			t.Cells[i].Details = d.answer(q)

@@ -61,7 +61,7 @@ type GroupQuery struct {
 	Choose func(*GroupTotals) bool
 }
 
-// Chooses tells whether a group is wanted.
+// Chooses reports whether a group is wanted.
 func (q *GroupQuery) Chooses(g *GroupTotals) bool { return q.Choose == nil || q.Choose(g) }
 
 // GroupsBy reports whether the query has a dimension with the name.
@@ -173,7 +173,7 @@ var Dimensions = []DimensionName{
 // PropertyPrefix stands before the name of a property that is a dimension.
 const PropertyPrefix = "property:"
 
-// ParseDimension reads one of Dimensions, or the name of a property behind
+// ParseDimension reads one of Dimensions, or the name of a property after
 // PropertyPrefix.
 func ParseDimension(s string) (Dimension, error) {
 	if name, ok := strings.CutPrefix(s, PropertyPrefix); ok && name != "" {

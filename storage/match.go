@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// Match tells whether a filter is true of a record. It is the meaning of the
+// Match reports whether a filter is true of a record. It is the meaning of the
 // filter language: every backend answers as if it called Match.
 //
 // load returns the record's content, nil when there is no content. It is called once
@@ -55,7 +55,7 @@ func (m *Matcher) Match(r *Record, load func() *Content) bool {
 	return m.program.Run(m.holds)
 }
 
-// holds tells whether the leaf of a step is true of the record.
+// holds reports whether the leaf of a step is true of the record.
 func (m *Matcher) holds(step int) bool {
 	return !m.cancel.over(1) && m.matchLeaf(m.program.Steps[step].Filter.(*Leaf))
 }
@@ -113,7 +113,7 @@ func (l *Leaf) MatchesScore(score float64, known bool) bool {
 	return fractional(score).match(l, nil)
 }
 
-// CompareWhole tells whether a leaf about a number is true of n, in the unit of records, or
+// CompareWhole reports whether a leaf about a number is true of n, in the unit of records, or
 // of a number that is not known.
 func (l *Leaf) CompareWhole(n int64, known bool) bool {
 	switch {
@@ -129,7 +129,7 @@ func (l *Leaf) CompareWhole(n int64, known bool) bool {
 	return Compare(op, n, to)
 }
 
-// Compare tells whether a number or timestamp compares so with the value of a
+// Compare reports whether a number or timestamp compares so with the value of a
 // leaf.
 func Compare[T int64 | float64 | Timestamp](op Operator, a, value T) bool {
 	switch op {
@@ -184,7 +184,7 @@ func Evaluate(q *RequestQuery, records []*Record, load func(*Record) *Content) [
 	return page
 }
 
-// Selects tells whether all of a query but its filter is true of a record.
+// Selects reports whether all of a query but its filter is true of a record.
 func (q *RequestQuery) Selects(r *Record) bool {
 	is := func(want *bool, got bool) bool { return want == nil || *want == got }
 	return r.Org == q.Org && is(q.Cached, r.Cached()) && is(q.Scored, r.Scored()) &&

@@ -25,9 +25,9 @@ type MetricsQuery struct {
 	Compare bool
 	// Sort puts the groups into order.
 	Sort GroupSort
-	// After, if not nil, is the place behind which the groups begin.
+	// After, if not nil, is the place after which the groups begin.
 	After *Cursor[TotalKey]
-	// Limit is the number of groups, the first in the order of Sort behind After. All
+	// Limit is the number of groups, the first after After in the order of Sort. All
 	// other groups, also the groups before After, make one more group.
 	Limit int
 }

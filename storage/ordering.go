@@ -138,7 +138,7 @@ func parseOrder[K ~string, V any](raw []byte, known map[K]V, named []K, special 
 	}
 	err = p.object(func(name string) error {
 		if read := special[name]; read != nil {
-			return p.into(name, func() error { return read(p) })
+			return p.member(name, func() error { return read(p) })
 		}
 		k := K(name)
 		if _, ok := known[k]; !ok {
@@ -148,12 +148,12 @@ func parseOrder[K ~string, V any](raw []byte, known map[K]V, named []K, special 
 			}
 			return p.fail("%s", Unknown("key", name, names))
 		}
-		return p.into(name, func() error {
+		return p.member(name, func() error {
 			if !slices.Contains(named, k) {
 				return add(OrderBy[K]{Key: k})
 			}
 			return p.object(func(name string) error {
-				return p.into(name, func() error { return add(OrderBy[K]{Key: k, Name: name}) })
+				return p.member(name, func() error { return add(OrderBy[K]{Key: k, Name: name}) })
 			})
 		})
 	})
@@ -188,7 +188,7 @@ func ParseSessionSort(raw []byte) ([]SessionSort, error) {
 	return parseOrder(raw, sessionValues, nil, nil)
 }
 
-// Cursor is the place of a row in the order of a query, behind which a page can go
+// Cursor is the place of a row in the order of a query, after which a page can go
 // on. Pages that follow one another in this way hold each row once if the row's values
 // do not change, whatever is written meanwhile.
 type Cursor[K ~string] struct {

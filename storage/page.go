@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ByTime tells whether the query sorts by created_at alone.
+// ByTime reports whether the query sorts by created_at alone.
 func (q *RequestQuery) ByTime() (desc, ok bool) {
 	sorts := q.order()
 	return sorts[0].Desc, !q.Random && len(sorts) == 1 && sorts[0].Key == SortCreatedAt
@@ -68,7 +68,7 @@ func (p *Page[T]) Add(r *Record, content *Content, of T) {
 	}
 }
 
-// sort puts the records into order, and forgets the records behind the page.
+// sort puts the records into order, and forgets the records after the page.
 func (p *Page[T]) sort() {
 	slices.SortFunc(p.items, CancellableOrder(p.cancel, func(a, b placed[T]) int { return a.place.Compare(b.place) }))
 	if len(p.items) > p.want {

@@ -45,8 +45,8 @@ func newParser(root string, raw []byte) *parser {
 // absent is true when there is nothing to read.
 func (p *parser) absent() bool { return len(bytes.TrimSpace(p.raw)) == 0 }
 
-// into reads what stands under a key.
-func (p *parser) into(key string, read func() error) error {
+// member reads what stands under a key.
+func (p *parser) member(key string, read func() error) error {
 	p.path = append(p.path, key)
 	if err := read(); err != nil {
 		return err

@@ -14,7 +14,7 @@ func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
 	if p.absent() {
 		return All{}, nil
 	}
-	return p.whole()
+	return p.complete()
 }
 
 // ParseExplicitFilter is ParseFilter for what chooses records to change or to erase: only "all" is All.
@@ -22,7 +22,7 @@ func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
 func ParseExplicitFilter(raw []byte, groups ...Group) (Filter, error) {
 	p := newFilterParser(raw, groups)
 	p.explicit = true
-	return p.whole()
+	return p.complete()
 }
 
 func newFilterParser(raw []byte, groups []Group) *parser {
@@ -34,8 +34,8 @@ func newFilterParser(raw []byte, groups []Group) *parser {
 	return p
 }
 
-// whole reads a filter after which nothing follows.
-func (p *parser) whole() (Filter, error) {
+// complete reads a filter after which nothing follows.
+func (p *parser) complete() (Filter, error) {
 	if p.explicit && p.absent() {
 		return nil, p.fail(`expected "all", a leaf or a branch, got nothing`)
 	}
@@ -88,7 +88,7 @@ var branchKeys = []string{"left", "operator", "right"}
 func (p *parser) branch(key string) (Filter, error) {
 	b, operator := new(Branch), ""
 	side := func(key string, of *Filter) error {
-		return p.into(key, func() (err error) {
+		return p.member(key, func() (err error) {
 			*of, err = p.filter()
 			return err
 		})
@@ -100,7 +100,7 @@ func (p *parser) branch(key string) (Filter, error) {
 		case "right":
 			return side(key, &b.Right)
 		case "operator":
-			return p.into(key, func() (err error) {
+			return p.member(key, func() (err error) {
 				operator, err = p.text()
 				if err == nil && operator != "and" && operator != "or" {
 					err = p.fail(`expected "and" or "or", got %s`, quote(operator))
@@ -123,7 +123,7 @@ func (p *parser) group(l *Leaf, name string) error {
 	if !slices.Contains(allGroups, g) {
 		return p.fail("%s", Unknown("group", name, p.groups))
 	}
-	return p.into(name, func() error {
+	return p.member(name, func() error {
 		if l.Field = LookupField(g, ""); l.Field != nil {
 			return p.name(l)
 		}
@@ -137,7 +137,7 @@ func (p *parser) group(l *Leaf, name string) error {
 				}
 				return p.fail("%s", Unknown("field", name, names))
 			}
-			return p.into(name, func() error {
+			return p.member(name, func() error {
 				if l.Field.Map {
 					return p.name(l)
 				}
@@ -151,7 +151,7 @@ func (p *parser) group(l *Leaf, name string) error {
 func (p *parser) name(l *Leaf) error {
 	return p.only("name", func(name string) error {
 		l.Key = name
-		return p.into(name, func() error { return p.comparison(l) })
+		return p.member(name, func() error { return p.comparison(l) })
 	})
 }
 
@@ -165,7 +165,7 @@ func (p *parser) comparison(l *Leaf) error {
 			return p.fail("unknown operator %s (%s fields take %s)", quote(name), kind, join(operators))
 		}
 		l.Op = operators[i]
-		return p.into(name, func() error {
+		return p.member(name, func() error {
 			switch {
 			case kind == Boolean || l.Op == IsNull:
 				l.Bool, err = p.boolean()

@@ -95,7 +95,7 @@ type Split struct {
 func SplitFilter(f Filter) *Split {
 	s := &Split{Requests: All{}, Groups: All{}, about: subjectsOf(f)}
 	for part := range Conjuncts(f) {
-		if s.about.of(part)&aboutGroups == 0 {
+		if s.about.lookup(part)&aboutGroups == 0 {
 			s.Requests = And(s.Requests, part)
 		} else {
 			s.Groups = And(s.Groups, part)
@@ -126,10 +126,10 @@ func (about branchSubjects) add(f Filter) subjects {
 	if b, ok := f.(*Branch); ok {
 		about[b] = about.add(b.Left) | about.add(b.Right)
 	}
-	return about.of(f)
+	return about.lookup(f)
 }
 
-func (about branchSubjects) of(f Filter) subjects {
+func (about branchSubjects) lookup(f Filter) subjects {
 	switch f := f.(type) {
 	case *Branch:
 		return about[f]
@@ -157,7 +157,7 @@ func (s *Split) groupFilter(cancel *CancelCheck) *groupFilter {
 	p := Compile(s.Groups, func(b *Branch) bool { return s.about[b] == aboutRequests })
 	g := &groupFilter{program: p, cancel: cancel, questionOf: make([]int, len(p.Steps))}
 	for i, step := range p.Steps {
-		if g.questionOf[i] = -1; s.about.of(step.Filter) == aboutRequests {
+		if g.questionOf[i] = -1; s.about.lookup(step.Filter) == aboutRequests {
 			g.questionOf[i] = len(g.questions)
 			g.questions = append(g.questions, step.Filter)
 		}

@@ -169,7 +169,7 @@ func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, der
 	return c.ask(ctx, g, &trees)
 }
 
-// comparesTag tells whether the filter compares the tags of sessions.
+// comparesTag reports whether the filter compares the tags of sessions.
 func comparesTag(f Filter) bool {
 	for l := range Leaves(f) {
 		if l.Field.Group == SessionsView && l.Field.Name == "session_tag" {

@@ -114,7 +114,7 @@ type treeRequest struct {
 
 // read reads the requests of the session, the oldest first.
 func (q *SessionTreeQuery) read(ctx context.Context, b Backend) ([]*treeRequest, error) {
-	requests, err := q.having(ctx, b, "session_id")
+	requests, err := q.requestsWith(ctx, b, "session_id")
 	if err != nil || len(requests) > 0 {
 		return requests, err
 	}
@@ -122,7 +122,7 @@ func (q *SessionTreeQuery) read(ctx context.Context, b Backend) ([]*treeRequest,
 	if err != nil {
 		return nil, ErrNotFound
 	}
-	if requests, err = q.having(ctx, b, "root_request_id"); err != nil {
+	if requests, err = q.requestsWith(ctx, b, "root_request_id"); err != nil {
 		return nil, err
 	}
 	root, err := b.Request(ctx, RecordKey{q.Org, id})
@@ -137,8 +137,8 @@ func (q *SessionTreeQuery) read(ctx context.Context, b Backend) ([]*treeRequest,
 	return nil, err
 }
 
-// having reads the requests whose field has the query's Session as value.
-func (q *SessionTreeQuery) having(ctx context.Context, b Backend, field string) (requests []*treeRequest, err error) {
+// requestsWith reads the requests whose field has the query's Session as value.
+func (q *SessionTreeQuery) requestsWith(ctx context.Context, b Backend, field string) (requests []*treeRequest, err error) {
 	page := &RequestQuery{
 		Org:    q.Org,
 		Filter: &Leaf{Field: LookupField(RequestResponse, field), Op: Equals, Text: q.Session},

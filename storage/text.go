@@ -19,7 +19,7 @@ func TextMatcher(op Operator, value string, p *CancelCheck) func(string) bool {
 // Negative is true for the operators which hold when nothing matches.
 func (o Operator) Negative() bool { return o == NotEquals || o == NotContains }
 
-// holds tells whether s matches value by a text operator; for a negative one,
+// holds reports whether s matches value by a text operator; for a negative one,
 // by the operator which it negates.
 func (o Operator) holds(s, value string, p *CancelCheck) bool {
 	switch o {

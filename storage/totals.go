@@ -145,7 +145,7 @@ type Percentiles struct {
 }
 
 // percentilesOf orders the values as far as it must: each quantile is sought
-// behind the quantile before.
+// after the quantile before.
 func percentilesOf[T plugins.Unit](values []T) (p Percentiles) {
 	if len(values) == 0 {
 		return p

@@ -21,7 +21,7 @@ type UserQuery struct {
 	// Sort orders the users; ties break by user id in the direction of the
 	// first key. No key means last_active, newest first.
 	Sort []UserSort
-	// After, if not nil, is the place behind which the answer begins.
+	// After, if not nil, is the place after which the answer begins.
 	After         *Cursor[UserSortKey]
 	Offset, Limit int
 }

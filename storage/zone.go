@@ -55,7 +55,7 @@ func (z Zone) name() string {
 	return string(name)
 }
 
-// Named tells whether the zone has a name: its days may be of different lengths.
+// Named reports whether the zone has a name: its days may be of different lengths.
 func (z Zone) Named() bool { return z.place != nil }
 
 // Offset is local time minus UTC, in milliseconds, at t.

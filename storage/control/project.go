@@ -145,7 +145,7 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 		if err != nil {
 			return err
 		}
-		ended, err := o.ended(ctx, id)
+		ended, err := o.endKeyEvents(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 	}
 	// A key may have been made meanwhile. No further key follows: a deleted owner gets no new key.
 	return o.retry(ctx, func() error {
-		ended, err := o.ended(ctx, id)
+		ended, err := o.endKeyEvents(ctx, id)
 		if err != nil || len(ended) == 0 {
 			return err
 		}
@@ -164,9 +164,9 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 	})
 }
 
-// ended are the events that end all keys of an owner, each key once: what an older version kept may
+// endKeyEvents are the events that end all keys of an owner, each key once: what an older version kept may
 // have keys that own each other. A key ends before its owner.
-func (o *Organisation) ended(ctx context.Context, owner string) (events []Event, err error) {
+func (o *Organisation) endKeyEvents(ctx context.Context, owner string) (events []Event, err error) {
 	owners, seen := []string{owner}, map[string]bool{owner: true}
 	for i := 0; i < len(owners); i++ {
 		list, err := o.Log.List(ctx, o.Name, KindKey, Page{List: OwnedBy(owners[i])})

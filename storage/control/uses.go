@@ -8,7 +8,7 @@ import (
 
 // Uses notes when objects were last used, for a log that writes it now and then.
 type Uses struct {
-	mu   sync.Mutex
+	mu   sync.Mutex                   // guards last
 	last map[string]storage.Timestamp // by id
 }
 

@@ -225,7 +225,7 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 	}
 }
 
-// write writes a group behind the segment's entries, or leaves no trace of it.
+// write writes a group after the segment's entries, or leaves no trace of it.
 func (l *log) write(s *segment, group []*draft, sync bool) error {
 	pieces := l.pieces[:0]
 	var size int64

@@ -240,8 +240,8 @@ func (a *archive) next(from, before uint64, pruned moment) (number uint64, found
 	return number, found
 }
 
-// given notes which segments a backend has again, and how many records of each.
-func (a *archive) given(all map[uint64]recordCount) {
+// noteRebuilt notes which segments a backend has again, and how many records of each.
+func (a *archive) noteRebuilt(all map[uint64]recordCount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for number, n := range all {

@@ -156,7 +156,7 @@ func TestContentOfADirectoryThatIsGoneCounts(t *testing.T) {
 	wantLostContent(t, j, 4)
 }
 
-// A raw segment that is cut short while it is open has lost the content behind the cut.
+// A raw segment that is cut short while it is open has lost the content after the cut.
 func TestContentOfARawSegmentThatIsCutShortCounts(t *testing.T) {
 	j := open(t, &backend{}, Options{Dir: t.TempDir()})
 	var refs []storage.ContentRef

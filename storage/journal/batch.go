@@ -230,7 +230,7 @@ func (dv *delivery) openSegment() bool {
 }
 
 // nextSegment goes on from the end of what was there to read, in the same segment
-// or behind it.
+// or after it.
 func (dv *delivery) nextSegment(d *batch) bool {
 	c := &dv.cursor
 	dv.j.mu.Lock()

@@ -21,7 +21,7 @@ const (
 	shareSize = 4 << 10
 	// maxShare is the size up to which a request is cut, so that no length overflows.
 	maxShare = 1 << 30
-	// A chunk ends behind a brace, since messages do, within these bounds. Text without
+	// A chunk ends after a brace, since messages do, within these bounds. Text without
 	// braces ends, from minText on, where the gear hash of the last 64 bytes has ten zeros.
 	minChunk  = 512
 	minText   = 2 << 10
@@ -68,7 +68,7 @@ func cut(b []byte) int {
 
 // chunkTable knows the chunks of the requests in one file. It holds hashes alone.
 type chunkTable struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards index and chunks
 	mac    cipher.AEAD
 	index  map[chunkID]int32
 	chunks []chunk // the first is none
@@ -120,7 +120,7 @@ func (t *chunkTable) after(i int32) (int32, chunk) {
 	return i, t.chunks[i]
 }
 
-// takes tells whether a request is cut.
+// takes reports whether a request is cut.
 func (t *chunkTable) takes(request []byte) bool {
 	return t != nil && len(request) >= shareSize && len(request) <= maxShare
 }
@@ -216,7 +216,7 @@ func (t *chunkTable) learn(s *splitter, at uint64, owner uint32) {
 // entry's content: the bytes that are its own, and its extents. The extents begin with the
 // request's checksum (CRC-32C), which covers shared bytes too, and the request's size (all
 // further numbers are varints). Each extent has the number of own bytes, and the number of
-// shared bytes behind them and their address.
+// shared bytes after them and their address.
 //
 // An address in a raw segment is an offset. In a sealed segment it is the number of a block
 // (upper 32 bits) and an offset in the decoded frame of what was asked (lower 32 bits).

@@ -194,7 +194,7 @@ func TestTurnsBeforeATornTail(t *testing.T) {
 			wantTurn(t, r, i, refs[i], &turns[i])
 		}
 		r.Close()
-		// A new process writes a conversation whole, and not behind what is torn.
+		// A new process writes a conversation whole, and not after what is torn.
 		again := appendTurn(t, j, 100, &turns[11])
 		wantTurn(t, j.Reader(storage.WholeContent), 100, again, &turns[11])
 		if err := j.Close(t.Context()); err != nil {

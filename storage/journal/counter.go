@@ -13,7 +13,7 @@ import (
 // counterName is the file of the counter in the journal's directory.
 const counterName = "exchanges"
 
-// The file is one page: its magic, and numbers of 8 bytes behind it.
+// The file is one page: its magic, and numbers of 8 bytes after it.
 const (
 	counterMagic = "weir.sum"
 	counterSize  = 4096

@@ -150,7 +150,7 @@ func takeSpare(dir string) error {
 	return os.RemoveAll(spare)
 }
 
-// linked tells whether path still names the open file f.
+// linked reports whether path still names the open file f.
 func linked(f interface{ Stat() (os.FileInfo, error) }, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {

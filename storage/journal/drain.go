@@ -84,7 +84,7 @@ func (dv *delivery) takeCheckpoint(s *checkpoint) {
 	dv.j.identity = s.Journal
 	dv.position, dv.batchEnd, dv.rebuild, dv.database = s.Position, s.BatchEnd, s.Rebuild, s.Database
 	dv.given, dv.rejected = s.Given, parseLosses(s.Rejected)
-	dv.j.archive.given(s.Given)
+	dv.j.archive.noteRebuilt(s.Given)
 }
 
 // run brings the backend up to date until the journal is closed and the
@@ -322,7 +322,7 @@ func (dv *delivery) delivered(d *batch, took time.Duration) {
 	}
 }
 
-// advanceTo moves the position behind a batch. It needs the mutex.
+// advanceTo moves the position after a batch. It needs the mutex.
 func (dv *delivery) advanceTo(d *batch) {
 	if d.End == (storage.Position{}) { // there is no segment
 		return

@@ -14,7 +14,7 @@ const recentRecords = 2048
 
 // recent are the last records that the backend was given, in the order of the batches.
 type recent struct {
-	mu sync.Mutex
+	mu sync.Mutex // guards all fields
 	// records end with the record that has the number next-1.
 	records []recentRecord
 	next    uint64
@@ -56,7 +56,7 @@ type Follower struct {
 	next     uint64
 }
 
-// Follow begins behind the record with the Version after, or with the next record if after
+// Follow begins after the record with the Version after, or with the next record if after
 // is zero. complete is false if records in between are no longer known.
 func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
 	r := &j.delivery.recent

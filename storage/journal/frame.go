@@ -57,7 +57,7 @@ type entry struct {
 	sum    uint32
 }
 
-// end is the offset behind the entry, content the offset of the entry's content.
+// end is the offset after the entry, content the offset of the entry's content.
 func (e *entry) end() int64     { return e.content() + e.length }
 func (e *entry) content() int64 { return e.offset + headSize + int64(len(e.metadata)) }
 
@@ -99,7 +99,7 @@ type scanner struct {
 	size   int // of a read
 }
 
-// searchBudget bounds the bytes that are summed in search of an entry behind
+// searchBudget bounds the bytes that are summed in search of an entry after
 // damage, because hostile content could be full of almost-entries.
 const searchBudget = 64 << 20
 

@@ -22,7 +22,7 @@ import (
 //	references for each block that shares bytes with others: its number (4), and a row of these
 //	        blocks. A block has the grams of these blocks, too
 //	checksum of all so far (4, CRC-32C)
-//	rows    for each part, in pages of gramsPage bytes at most, each with its checksum behind it
+//	rows    for each part, in pages of gramsPage bytes at most, each with its checksum after it
 //
 // All of it can be made again from the segment, so that nothing waits for it: a search reads all
 // blocks of a segment without grams.

@@ -160,8 +160,8 @@ func TestWhatACrashLeavesIsReadAtOnce(t *testing.T) {
 }
 
 // A batch under way takes the annotations along that were held of its records. After a
-// crash it has them again; where the backend has the batch, they do not come behind
-// later annotations.
+// crash it has them again; where the backend has the batch, they are not written
+// after later annotations.
 func TestHeldAnnotationsKeepTheirOrderOverACrash(t *testing.T) {
 	for name, applies := range map[string]bool{"the backend has the batch": true, "it has not": false} {
 		t.Run(name, func(t *testing.T) {

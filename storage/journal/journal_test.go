@@ -100,7 +100,7 @@ func (b *backend) ids() []uuid.UUID {
 	return slices.Clone(b.written)
 }
 
-// settled counts the losses of a reason that are behind the journal's position.
+// settled counts the losses of a reason before the journal's position.
 func settled(j *Journal, reason string) (n int64) {
 	for _, l := range settledLosses(j) {
 		if l.Reason == reason {

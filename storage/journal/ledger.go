@@ -47,7 +47,7 @@ func (i *Integrity) Unaccounted() int64 {
 // journal open. Each method takes effect as a whole, so that no exchange is ever
 // unaccounted for.
 type ledger struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards all fields
 	page exchangeCounter
 	counted
 	ended uint64 // how many of counted.begun have a record or are lost

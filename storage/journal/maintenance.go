@@ -89,7 +89,7 @@ func (m *maintenance) pass(ctx context.Context) {
 	if z.noContent {
 		m.dropContent(ctx)
 	}
-	for _, s := range m.taken() {
+	for _, s := range m.deliveredSegments() {
 		if err := m.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
 			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
@@ -203,11 +203,11 @@ func (m *maintenance) drop(s *segment) error {
 	return err
 }
 
-// taken lists the raw segments that the backend has taken whole. It lists no segment before
+// deliveredSegments lists the raw segments that the backend has taken whole. It lists no segment before
 // the backend is open: then the backend may prove to have less than before. It lists none before
 // the ledger has read the charges of all, and none while the ledger cannot be synced: nobody can
 // charge again from a segment that is sealed or deleted.
-func (m *maintenance) taken() []*segment {
+func (m *maintenance) deliveredSegments() []*segment {
 	if !m.j.delivery.isConnected() {
 		return nil
 	}

@@ -168,7 +168,7 @@ func parseSealed(item []byte, to *storage.Record) (recordCount, error) {
 	return r.recordCount, err
 }
 
-// endSealed moves the position behind a segment, and counts what the segment does not have.
+// endSealed moves the position after a segment, and counts what the segment does not have.
 func (dv *delivery) endSealed(d *batch, r *rebuild) {
 	r.reader.Close()
 	c := &dv.cursor
@@ -193,7 +193,7 @@ func (dv *delivery) listGiven() bool {
 	if len(dv.given) == 0 {
 		return false
 	}
-	dv.j.archive.given(dv.given)
+	dv.j.archive.noteRebuilt(dv.given)
 	if dv.j.archive.save() != nil {
 		return false
 	}

@@ -144,7 +144,7 @@ func (j *Journal) replay() (unapplied backlog, err error) {
 // of a record.
 var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72], 95: recordWire[95]}
 
-// End is behind all entries that were appended.
+// End is after all entries that were appended.
 func (j *Journal) End() storage.Position {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -70,7 +70,7 @@ func (m *maintenance) newRetention(ctx context.Context, before storage.Timestamp
 	if last := m.retention; last != nil && len(r.holds) > 0 && SameHolds(last.holds, r.holds) && now.Sub(last.at) < retentionEvery {
 		return nil, nil
 	}
-	r.raw = m.taken()
+	r.raw = m.deliveredSegments()
 	old := make(map[uint64]bool) // the segments that expire
 	for number, s := range m.j.archive.all() {
 		old[number] = s.Newest < int64(before)

@@ -415,9 +415,9 @@ func TestDamageCountsOnce(t *testing.T) {
 			j.log.turn.Lock()
 			j.log.close(j.log.active)
 			j.log.turn.Unlock()
-			eventually(t, "the segment is drained", func() bool { return len(j.maintenance.taken()) == 1 })
+			eventually(t, "the segment is drained", func() bool { return len(j.maintenance.deliveredSegments()) == 1 })
 			for range 3 {
-				if err := j.maintenance.seal(t.Context(), new(sealer), j.maintenance.taken()[0]); err == nil {
+				if err := j.maintenance.seal(t.Context(), new(sealer), j.maintenance.deliveredSegments()[0]); err == nil {
 					t.Fatal("a segment is sealed into a directory")
 				}
 			}

@@ -182,7 +182,7 @@ type items struct {
 	stands []item
 }
 
-// item is where the part of an entry stands, behind its head.
+// item is where the part of an entry stands, after its head.
 type item struct{ ordinal, start, end uint32 }
 
 // locate finds the items of data.

@@ -87,7 +87,7 @@ func searched(t *testing.T, r *rand.Rand, j *Journal, conversations, turns int) 
 	return records
 }
 
-// brace is a place behind a brace.
+// brace is a place after a brace.
 func brace(r *rand.Rand, text string) int {
 	at := r.IntN(len(text))
 	return min(at+strings.IndexByte(text[at:]+"}", '}')+1, len(text))

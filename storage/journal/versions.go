@@ -207,7 +207,7 @@ func (v *versions) hold(r *storage.Record, at storage.Position) bool {
 	if _, lives := v.live[key]; !lives || v.heldCount >= maxHeld {
 		return false
 	}
-	h := v.held.of(key)
+	h := v.held.getOrAdd(key)
 	if h.record == nil {
 		v.heldCount++
 	}
@@ -215,8 +215,8 @@ func (v *versions) hold(r *storage.Record, at storage.Position) bool {
 	return true
 }
 
-// of returns what is held of a record, for more.
-func (h heldEntries) of(key storage.RecordKey) *heldRecord {
+// getOrAdd returns the entries that are held of a record. If there are none, it adds an empty heldRecord.
+func (h heldEntries) getOrAdd(key storage.RecordKey) *heldRecord {
 	r := h[key]
 	if r == nil {
 		r = new(heldRecord)
@@ -300,12 +300,12 @@ func (v *versions) restore(s *segment, e *entry) {
 				r.Assets = assetsOf(c)
 			}
 		}
-		h := v.held.of(r.Key())
+		h := v.held.getOrAdd(r.Key())
 		h.record, h.at = r, at
 	case kindAnnotation:
 		a := new(storage.Annotation)
 		if annotationWire.parse(e.metadata, a) == nil {
-			h := v.held.of(a.Key())
+			h := v.held.getOrAdd(a.Key())
 			h.annotations = append(h.annotations, heldAnnotation{a, at})
 		}
 	}

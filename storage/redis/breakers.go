@@ -21,7 +21,7 @@ type breakers struct {
 	shared.LocalBreakers
 	client *client
 
-	mu sync.Mutex
+	mu sync.Mutex // guards changed
 	// changed are the circuits that this node has opened or closed, and that Redis does not
 	// have yet. The value is until when a circuit is open, the zero time for a closed circuit.
 	changed map[shared.Key]time.Time

@@ -345,7 +345,7 @@ if not o[1] or ARGV[5] ~= '' and (o[1] ~= ARGV[5] or o[2] ~= ARGV[6]) then retur
 return {id, o[2], o[3], o[4], o[5] or ''}`)
 
 // listControl returns id, value and last use of the objects in the list ARGV[3], which are of
-// organisation ARGV[4] and kind ARGV[5]. The list begins behind the object ARGV[6], the newest
+// organisation ARGV[4] and kind ARGV[5]. The list begins after the object ARGV[6], the newest
 // come first if ARGV[7] is true, and ARGV[8] bounds the number of objects unless it is 0.
 var listControl = rueidis.NewLuaScript(underVersion + `
 local low, high, limit = '-inf', '+inf', tonumber(ARGV[8])
@@ -390,7 +390,7 @@ return version`)
 
 // commitControl makes all or nothing of the change ARGV[4] of organisation ARGV[3], and
 // returns the version. All is checked before anything is written: a script that fails leaves
-// behind what it has written.
+// after what it has written.
 var commitControl = rueidis.NewLuaScript(underVersion + `
 local org, change = ARGV[3], cjson.decode(ARGV[4])
 local function name(kind, name) return org .. '\0' .. kind .. '\0' .. name end

@@ -22,9 +22,9 @@ import (
 type generation struct {
 	path string
 
-	mu    sync.Mutex
-	known string // the id, "" until Redis has told an id for the first time
-	seen  int64  // the time, in seconds of Redis's clock
+	mu    sync.Mutex // guards the fields below
+	known string     // the id, "" until Redis has told an id for the first time
+	seen  int64      // the time, in seconds of Redis's clock
 }
 
 func openGeneration(path string) (*generation, error) {

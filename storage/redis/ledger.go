@@ -147,7 +147,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most), made.kept(), lasts)...)
+		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most), made.encode(), lasts)...)
 		switch {
 		case err != nil:
 			made.unsure = !forgotten(err)
@@ -472,7 +472,7 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 func (l *Ledger) chargeArgs(r *reservation, charged plugins.Nanodollars) []string {
 	args := []string{r.Org, number(charged), "", "", ""}
 	if r.lent {
-		args[2], args[3] = number(r.Lost), r.kept()
+		args[2], args[3] = number(r.Lost), r.encode()
 	}
 	if r.node != "" && r.node != l.node {
 		args[4] = "1"

@@ -95,7 +95,7 @@ func (r *runs) Forget(ctx context.Context, run shared.Key) error {
 }
 
 // publishRun adds to the run KEYS[1] the state ARGV[1], unless the state is empty, and to the
-// run's events KEYS[2] the arguments behind ARGV[5]. ARGV[2] is the number of the first of these
+// run's events KEYS[2] the arguments after ARGV[5]. ARGV[2] is the number of the first of these
 // events. ARGV[3] is empty, `ended` or `trimmed`; ARGV[4] and ARGV[5] are for how many
 // milliseconds the hash and the events are kept. It returns how many events there are,
 // -1 where the state is missing, and 1 if the run is to end.

@@ -58,8 +58,8 @@ type settlement struct {
 	Call     credits.Call      `json:"call,omitzero"`
 }
 
-// kept is what Redis keeps of the reservation, "" for a reservation that ends with its process.
-func (r *reservation) kept() string {
+// encode is what Redis keeps of the reservation, "" for a reservation that ends with its process.
+func (r *reservation) encode() string {
 	if r.Lost == 0 && r.Until == 0 {
 		return ""
 	}

@@ -18,7 +18,7 @@ const (
 // LocalBreakers are the Breakers of one process. The zero value has all circuits
 // closed.
 type LocalBreakers struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards all fields
 	failing map[Key]*failures
 	open    map[Key]time.Time // until when
 }

@@ -20,7 +20,7 @@ const (
 // generations. The recent generation takes the values that are put or asked for. When the
 // recent generation is full or old, it replaces the older generation, which is forgotten.
 type LocalMemory struct {
-	mu            sync.Mutex
+	mu            sync.Mutex // guards all fields
 	recent, older map[Key]remembered
 	size          int       // of recent, in bytes
 	since         time.Time // recent

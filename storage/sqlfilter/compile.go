@@ -80,7 +80,7 @@ type Condition struct {
 	leaves map[*storage.Leaf]Clause
 }
 
-// Exact tells whether SQL alone decides.
+// Exact reports whether SQL alone decides.
 func (c *Condition) Exact() bool { return c.Residual == storage.All{} }
 
 // SQLite bounds how deep expressions nest (https://sqlite.org/limits.html), and so does

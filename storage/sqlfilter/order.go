@@ -36,8 +36,8 @@ func OrderBy(d Dialect, q *storage.RequestQuery, id string) string {
 	return keys.String() + id + Direction(q.Sort[0].Desc)
 }
 
-// After chooses the records behind the cursor of a query. A record is behind if its first key is
-// behind the cursor's, or if the first keys are equal and the next key is behind, and so on.
+// After chooses the records after the cursor of a query. A record is after if its first key is
+// after the cursor's, or if the first keys are equal and the next key is after, and so on.
 // order returns the expression by which an id is sorted.
 func After(d Dialect, q *storage.RequestQuery, order func(id string) string) Clause {
 	id := d.BindID(uuid.UUID([]byte(q.After.Tie[0])))
@@ -53,7 +53,7 @@ func After(d Dialect, q *storage.RequestQuery, order func(id string) string) Cla
 	return next
 }
 
-// Behind is true behind a value and where there is no value. At the value itself, next
+// Behind is true after a value and where there is no value. At the value itself, next
 // decides. beyond and equal both bind the value.
 func Behind(d Dialect, key string, desc bool, beyond, equal, next Clause) Clause {
 	return Exactly("("+key+" IS NULL OR "+d.Known(key+Beyond(desc)+beyond.SQL)+" OR "+d.Known(key+" = "+equal.SQL)+" AND "+next.SQL+")",

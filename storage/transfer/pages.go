@@ -47,7 +47,7 @@ func (p *pages[T]) close() {
 	}
 }
 
-// peek returns the next element, nil behind the last element. The element stays the next until
+// peek returns the next element, nil after the last element. The element stays the next until
 // skip.
 func (p *pages[T]) peek(ctx context.Context) (*T, error) {
 	for len(p.page) == 0 {

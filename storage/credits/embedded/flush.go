@@ -77,7 +77,7 @@ func (l *Ledger) compact() {
 	}
 	l.mu.Lock()
 	l.accounts.expire(storage.Millis(time.Now()))
-	l.generation++ // charges from now on are lines behind the balances
+	l.generation++ // charges from now on are lines after the balances
 	next := state{Generation: l.generation, Counted: l.file.end()}
 	all, lines := l.accounts.list(func(credits.Account) bool { return true }), l.lines
 	l.lines = nil
