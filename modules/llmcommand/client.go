@@ -138,7 +138,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.message }
 
-// transient tells whether asking again later may help.
+// transient reports whether asking again later may help.
 func transient(err error) bool {
 	var e *statusError
 	return errors.Is(err, errUnreachable) || errors.Is(err, errBroken) ||
@@ -201,7 +201,7 @@ func (c *client) envelope(ctx context.Context, method, path string, body any) (g
 	return gjson.ParseBytes(text), nil
 }
 
-// serves tells whether the site has a path, which may be one of a provider: no key is sent there. An
+// serves reports whether the site has a path, which may be one of a provider: no key is sent there. An
 // empty path is served.
 func (c *client) serves(ctx context.Context, path string) (bool, error) {
 	if path == "" {

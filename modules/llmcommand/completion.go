@@ -92,7 +92,7 @@ func completeValues(cmd *cobra.Command) {
 	}
 }
 
-// completeFlag offers values of a flag, if the command has it, also behind others and a comma.
+// completeFlag offers values of a flag, if the command has it, also after others and a comma.
 func completeFlag(cmd *cobra.Command, name string, values []string) {
 	if cmd.Flags().Lookup(name) == nil {
 		return
@@ -128,7 +128,7 @@ func completeArgument(cmd *cobra.Command, args []string, typed string) ([]string
 	return forShells(offered), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeTerm offers the fields of a filter, and behind `=` the most frequent values of one.
+// completeTerm offers the fields of a filter, and after `=` the most frequent values of one.
 func completeTerm(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
 	var offered []completion
 	field, _, hasValue := strings.Cut(typed, "=")

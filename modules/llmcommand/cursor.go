@@ -173,7 +173,7 @@ func (c *cursor) forget(before storage.Timestamp) {
 	}
 }
 
-// fewerMayPass tells whether a page with fewer records may succeed.
+// fewerMayPass reports whether a page with fewer records may succeed.
 func fewerMayPass(err error) bool {
 	var e *statusError
 	return errors.Is(err, errBroken) || errors.As(err, &e) && e.status == http.StatusGatewayTimeout

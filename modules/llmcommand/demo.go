@@ -112,7 +112,7 @@ func (c *client) recall(ctx context.Context, turns []demoTurn) error {
 
 func (t *demoTurn) span() *span {
 	s := &span{TraceID: t.trace, SpanID: t.spanID, Name: "chat"}
-	s.took(t.at, t.at.Add(t.latency))
+	s.setTimes(t.at, t.at.Add(t.latency))
 	for name, value := range t.labels {
 		s.label(name, value)
 	}
@@ -123,7 +123,7 @@ func (t *demoTurn) span() *span {
 	s.text("weir.request.body", t.request(t.model.name))
 	s.count("http.response.status_code", int64(t.status))
 	if t.status != http.StatusOK {
-		s.failed(map[int]string{429: "RateLimitError", 502: "APIConnectionError", 529: "OverloadedError"}[t.status])
+		s.setError(map[int]string{429: "RateLimitError", 502: "APIConnectionError", 529: "OverloadedError"}[t.status])
 		s.text("weir.response.body", map[int]string{
 			429: `{"error":{"type":"rate_limit_error","message":"Rate limit reached: try again in 2 s."}}`,
 			502: "<html><head><title>502 Bad Gateway</title></head>\n<body><center><h1>502 Bad Gateway</h1></center></body></html>",

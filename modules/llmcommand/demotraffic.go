@@ -176,7 +176,7 @@ func (s *demoSession) turn(agent *demoAgent, messages []chat.Message, tools []an
 	return turn
 }
 
-// add appends a turn, behind a refused one now and then.
+// add appends a turn, after a refused one now and then.
 func (s *demoSession) add(turn demoTurn) {
 	if chance := s.Float64(); chance < 0.03 {
 		refused := turn

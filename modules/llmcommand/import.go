@@ -214,7 +214,7 @@ func (i *imported) report(w io.Writer, c *client) {
 		what  string
 	}{
 		{s.replaced, "replaced"},
-		{s.known, "already there"},
+		{s.duplicate, "already there"},
 		{s.expired, "not imported: older than the store's retention; --keep-old imports them"},
 		{int64(len(s.batch)), "not sent"},
 	} {
@@ -255,7 +255,7 @@ func spanOf(trace, id string, begin, end time.Time) (*span, error) {
 		return nil, &refusal{reason: "it has a time before 1970 or after 2261"}
 	}
 	s := &span{TraceID: hexID(trace, 16), SpanID: hexID(id, 8), Name: "chat"}
-	s.took(begin, end)
+	s.setTimes(begin, end)
 	return s, nil
 }
 

@@ -58,7 +58,7 @@ func heliconeCall(r *row) (*span, string, error) {
 	case ok && status >= 100:
 		s.count("http.response.status_code", int64(status))
 	default:
-		s.failed("no answer, Helicone has the status " + cmp.Or(r.text("response_status"), "null"))
+		s.setError("no answer, Helicone has the status " + cmp.Or(r.text("response_status"), "null"))
 	}
 	heliconeCaller(s, r)
 	heliconeScores(s, r)

@@ -14,8 +14,8 @@ import (
 // has files of traces and of observations: the files of traces come first.
 // https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields
 type langfuse struct {
-	traces map[string]map[string]gjson.Result // by id: what a trace says of all its observations
-	scores map[string][]gjson.Result          // by the id of the observation
+	traces map[string]map[string]gjson.Result // by id: the fields of a trace that all its observations inherit
+	scores map[string][]gjson.Result          // by the observation's id
 }
 
 func newLangfuse() *source {
@@ -25,7 +25,7 @@ func newLangfuse() *source {
 		promptId usagePricingTierName usagePricingTierId traceTimestamp isAppRoot tokensPerSecond calculatedInputCost calculatedOutputCost`)}
 }
 
-// camelCase is the name of a field in the API; files in blob storage have snake_case.
+// camelCase returns a field's name as the API writes it. Files in blob storage have snake_case.
 func camelCase(field string) string {
 	words := strings.Split(field, "_")
 	for i, word := range words[1:] {
@@ -36,7 +36,8 @@ func camelCase(field string) string {
 	return strings.Join(words, "")
 }
 
-// notCall says what a row is if it is no call of a model. It returns "" for a call.
+// notCall returns what a row is if it is not a call of a model, in words for the report, or "" for a
+// call. It remembers a trace for the observations that follow.
 func (l *langfuse) notCall(r *row) string {
 	kind := strings.ToLower(r.text("type"))
 	trace := r.get("observations").IsArray() || r.get("timestamp").Exists()
@@ -44,7 +45,7 @@ func (l *langfuse) notCall(r *row) string {
 	case kind == "" && score:
 		return "scores; import the traces as they are downloaded, with their scores"
 	case kind == "" && trace:
-		l.trace(r)
+		l.addTrace(r)
 		return "traces; what they say of user, session, tags and metadata is said of their calls"
 	case kind != "generation" && kind != "embedding":
 		return "observations of the type " + cmp.Or(kind, "unknown") + ", which are no calls of a model"
@@ -52,6 +53,7 @@ func (l *langfuse) notCall(r *row) string {
 	return ""
 }
 
+// call returns the span of an observation, or, if the row is not a call, what it is.
 func (l *langfuse) call(r *row) (*span, string, error) {
 	if what := l.notCall(r); what != "" {
 		return nil, what, nil
@@ -104,7 +106,8 @@ func (l *langfuse) call(r *row) (*span, string, error) {
 	return s, "", nil
 }
 
-// langfuseUsage sets tokens and cost. Older exports have counts in "usage", or beside it.
+// langfuseUsage sets tokens and cost. Older exports have the counts in "usage", or as fields of their
+// own, whose names have changed.
 // https://langfuse.com/docs/observability/features/token-and-cost-tracking
 func langfuseUsage(s *span, r *row) {
 	usage, costs := numbers(r, "usageDetails"), numbers(r, "costDetails")
@@ -114,12 +117,12 @@ func langfuseUsage(s *span, r *row) {
 	if len(costs) > 0 {
 		s.text("langfuse.observation.cost_details", asJSON(costs))
 	}
-	older := map[string][]string{
+	olderPaths := map[string][]string{
 		"gen_ai.usage.input_tokens":  {"usage.promptTokens", "usage.input", "promptTokens", "inputUsage"},
 		"gen_ai.usage.output_tokens": {"usage.completionTokens", "usage.output", "completionTokens", "outputUsage"},
 	}
 	tokens := strings.ToUpper(cmp.Or(r.text("usage.unit"), r.text("unit"), "TOKENS")) == "TOKENS"
-	for key, paths := range older {
+	for key, paths := range olderPaths {
 		known := false
 		for _, path := range paths {
 			if n, ok := r.count(path); ok && !known && len(usage) == 0 && tokens {
@@ -150,8 +153,9 @@ func numbers(r *row, path string) map[string]float64 {
 	return values
 }
 
-// trace remembers what a trace says. The scores may stand beside the trace.
-func (l *langfuse) trace(r *row) {
+// addTrace remembers the scores and the fields of a trace. A row may have the trace beside the scores,
+// or be the trace itself.
+func (l *langfuse) addTrace(r *row) {
 	for _, score := range r.list("scores") {
 		if id := score.Get("observationId").Str; id != "" {
 			l.scores[id] = append(l.scores[id], score)

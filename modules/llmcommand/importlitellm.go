@@ -57,7 +57,7 @@ func litellmCall(r *row) (*span, string, error) {
 	}
 	litellmUsage(s, r)
 	if r.text("status") == "failure" {
-		s.failed(r.text("metadata.error_information.error_class"))
+		s.setError(r.text("metadata.error_information.error_class"))
 		if code, ok := r.count("metadata.error_information.error_code"); ok && code >= 100 {
 			s.count("http.response.status_code", code)
 		}

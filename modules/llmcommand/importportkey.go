@@ -49,7 +49,7 @@ func portkeyCall(r *row) (*span, string, error) {
 	if status, ok := r.count("response_status_code"); ok && status >= 100 {
 		s.count("http.response.status_code", status)
 	} else if success == "0" || success == "false" {
-		s.failed("failure")
+		s.setError("failure")
 	}
 	portkeyCaller(s, r)
 	s.text("weir.request.body", portkeyBody(r.get("request")))

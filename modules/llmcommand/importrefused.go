@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// refusal says why a row is not imported. The rows behind it are read.
+// refusal says why a row is not imported. The rows after it are read.
 type refusal struct {
 	reason string // the same for all rows that have the fault, so that they can be counted
 	detail string // what is wrong with this row

@@ -148,7 +148,7 @@ func (f *agentFollower) follow(ctx context.Context) error {
 // repeats a call has another one.
 func (f *agentFollower) span(c *agentlog.Call) *span {
 	s := &span{TraceID: hexID(c.ID, 16), SpanID: hexID(c.ID, 8), Name: "chat"}
-	s.took(c.At, time.Time{})
+	s.setTimes(c.At, time.Time{})
 	s.text("gen_ai.operation.name", "chat")
 	s.text("gen_ai.provider.name", c.Provider)
 	s.text("gen_ai.request.model", c.Model)

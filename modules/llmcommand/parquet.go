@@ -16,25 +16,25 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// The formats that are files of Parquet in a folder, one a day.
+// The formats that are Parquet files in a folder, one file a day.
 const (
 	formatParquet      = "parquet"       // with the columns of CSV
-	formatFOCUSParquet = "focus-parquet" // with those of FOCUS
+	formatFOCUSParquet = "focus-parquet" // with the columns of FOCUS
 )
 
-// dayFiles writes rows that come in the order of their time into files of Parquet, one for each day
-// in UTC. A file has its name only once it is complete.
+// dayFiles writes rows, which come in the order of their times, into Parquet files, one for each day in
+// UTC. A file gets its name when it is complete. Rows are set through the Writer of the open file.
 type dayFiles struct {
 	folder  string
 	columns []parquet.Column
 
-	day  string // of the file that is open, "" for none
-	file *os.File
-	buf  *bufio.Writer
-	*parquet.Writer
+	day             string // of the open file, "" for none
+	file            *os.File
+	buf             *bufio.Writer
+	*parquet.Writer // of the open file
 }
 
-// newDayFiles makes the folder.
+// newDayFiles makes the folder, unless it exists. It returns an error if folder is "".
 func newDayFiles(folder string, columns []parquet.Column) (*dayFiles, error) {
 	if folder == "" {
 		return nil, errors.New("--folder: Parquet is written to files, one a day: name their folder")
@@ -42,7 +42,7 @@ func newDayFiles(folder string, columns []parquet.Column) (*dayFiles, error) {
 	return &dayFiles{folder: folder, columns: columns}, os.MkdirAll(folder, 0o750)
 }
 
-// begin begins a row of a time.
+// begin opens the file for a row of a time, unless it is open.
 func (f *dayFiles) begin(at time.Time) error {
 	day := at.UTC().Format(time.DateOnly)
 	if day == f.day {
@@ -60,7 +60,7 @@ func (f *dayFiles) begin(at time.Time) error {
 	return err
 }
 
-// finish completes the file that is open.
+// finish completes the open file, if there is one.
 func (f *dayFiles) finish() error {
 	if f.file == nil {
 		return nil
@@ -76,7 +76,27 @@ func (f *dayFiles) finish() error {
 	return nil
 }
 
-// abandon deletes the file that is open, because its day is not complete.
+// setTime sets column i of the row to a time.
+func (f *dayFiles) setTime(i int, text string) error {
+	at, err := storage.ParseTimestamp(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.columns[i].Name, err)
+	}
+	f.SetInt(i, int64(at))
+	return nil
+}
+
+// setAmount sets column i of the row to a decimal number, in billionths.
+func (f *dayFiles) setAmount(i int, text string) error {
+	amount, err := reconcile.ParseAmount(text, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.columns[i].Name, err)
+	}
+	f.SetInt(i, int64(amount.Nanodollars))
+	return nil
+}
+
+// abandon deletes the open file, if there is one, because its day is not complete.
 func (f *dayFiles) abandon() error {
 	if f.file == nil {
 		return nil
@@ -90,7 +110,7 @@ func (f *dayFiles) abandon() error {
 // parquetOutput writes records with the columns of CSV.
 type parquetOutput struct {
 	*dayFiles
-	of map[string]int // the column of a field of a record
+	columnOf map[string]int // the index of a column, by the field of a record
 }
 
 func newParquet(folder string) (*parquetOutput, error) {
@@ -99,16 +119,16 @@ func newParquet(folder string) (*parquetOutput, error) {
 	for _, c := range storage.Schema {
 		kinds[c.Field] = kindOf(c)
 	}
-	of := make(map[string]int)
+	columnOf := make(map[string]int)
 	for i, c := range allColumns {
 		columns[i] = parquet.Column{Name: c.heading, Kind: kinds[c.heading]}
-		of[c.path] = i
+		columnOf[c.path] = i
 	}
 	files, err := newDayFiles(folder, columns)
-	return &parquetOutput{files, of}, err
+	return &parquetOutput{files, columnOf}, err
 }
 
-// kindOf is what a file has for a value of records.
+// kindOf returns the type that a file has for a column of records.
 func kindOf(c *storage.Column) parquet.Kind {
 	switch c.Zero().(type) {
 	case *storage.Timestamp:
@@ -136,7 +156,7 @@ func (o *parquetOutput) write(record gjson.Result) error {
 		return err
 	}
 	record.ForEach(func(field, value gjson.Result) bool {
-		if i, ok := o.of[field.Str]; ok && value.Type != gjson.Null {
+		if i, ok := o.columnOf[field.Str]; ok && value.Type != gjson.Null {
 			err = o.set(i, value)
 		}
 		return err == nil
@@ -147,23 +167,15 @@ func (o *parquetOutput) write(record gjson.Result) error {
 	return o.EndRow()
 }
 
-// set sets the value of a column in the row.
+// set sets column i of the row, as its kind wants it.
 func (o *parquetOutput) set(i int, value gjson.Result) error {
-	switch c := o.columns[i]; c.Kind {
+	switch o.columns[i].Kind {
 	case parquet.Timestamp:
-		at, err := storage.ParseTimestamp(value.Str)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-		o.SetInt(i, int64(at))
+		return o.setTime(i, value.Str)
 	case parquet.Double:
 		o.SetDouble(i, value.Num)
 	case parquet.Decimal:
-		amount, err := reconcile.ParseAmount(value.Raw, 0)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-		o.SetInt(i, int64(amount.Nanodollars))
+		return o.setAmount(i, value.Raw)
 	case parquet.Integer:
 		o.SetInt(i, value.Int())
 	case parquet.Boolean:
@@ -176,7 +188,7 @@ func (o *parquetOutput) set(i int, value gjson.Result) error {
 
 func (o *parquetOutput) flush() error { return o.finish() }
 
-// focusKinds are the columns of FOCUS that are no texts.
+// focusKinds are the kinds of the columns of FOCUS; those it does not name are texts.
 var focusKinds = map[string]parquet.Kind{
 	"BilledCost": parquet.Decimal, "EffectiveCost": parquet.Decimal, "ContractedCost": parquet.Decimal, "ListCost": parquet.Decimal,
 	"ConsumedQuantity": parquet.Decimal, "PricingQuantity": parquet.Decimal, "ContractedUnitPrice": parquet.Decimal, "ListUnitPrice": parquet.Decimal,
@@ -184,7 +196,7 @@ var focusKinds = map[string]parquet.Kind{
 	"Tags": parquet.JSON, "SkuPriceDetails": parquet.JSON,
 }
 
-// focusParquet are the rows of FOCUS in files of Parquet.
+// focusParquet writes the rows of FOCUS.
 type focusParquet struct{ *dayFiles }
 
 func newFOCUSParquet(folder string) (*focusParquet, error) {
@@ -204,21 +216,17 @@ func (f *focusParquet) writeRow(at time.Time, row []string) error {
 		if text == "" {
 			continue
 		}
+		var err error
 		switch f.columns[i].Kind {
 		case parquet.Decimal:
-			amount, err := reconcile.ParseAmount(text, 0)
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.columns[i].Name, err)
-			}
-			f.SetInt(i, int64(amount.Nanodollars))
+			err = f.setAmount(i, text)
 		case parquet.Timestamp:
-			at, err := storage.ParseTimestamp(text)
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.columns[i].Name, err)
-			}
-			f.SetInt(i, int64(at))
+			err = f.setTime(i, text)
 		default:
 			f.SetText(i, text)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return f.EndRow()

@@ -104,7 +104,7 @@ func serve(next func(*cobra.Command, []string) error) func(*cobra.Command, []str
 			go welcome(cmd.Context(), cmd.ErrOrStderr(), address, "")
 		default:
 			go func() {
-				if _, site := served(cmd.Context(), address); site != "" {
+				if _, site := waitUntilServed(cmd.Context(), address); site != "" {
 					caddy.Log().Info("serving the dashboard", zap.String("address", site))
 				}
 			}()
@@ -193,7 +193,7 @@ const startTimeout = 10 * time.Second
 // that administers, and shows it: nobody else reads what this process writes to its terminal.
 // Later starts show key, the one that anybody knows; "" shows none.
 func welcome(ctx context.Context, w io.Writer, admin, key string) {
-	p, site := served(ctx, admin)
+	p, site := waitUntilServed(ctx, admin)
 	if site == "" {
 		return
 	}
@@ -217,9 +217,9 @@ func welcome(ctx context.Context, w io.Writer, admin, key string) {
 	fmt.Fprintf(w, "Data       %s; `weir demo` adds made-up traffic, `weir init` writes a Caddyfile to keep\n", filepath.Clean(database))
 }
 
-// served waits until this process serves, and returns the address of its dashboard, "" if it has
+// waitUntilServed waits until this process serves, and returns the address of its dashboard, "" if it has
 // none.
-func served(ctx context.Context, admin string) (p *llmadmin.Process, site string) {
+func waitUntilServed(ctx context.Context, admin string) (p *llmadmin.Process, site string) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {

@@ -68,16 +68,16 @@ func (s *span) score(name string, value float64) {
 	}})
 }
 
-// took sets when the call began, and when it ended if that is known.
-func (s *span) took(begin, end time.Time) {
+// setTimes sets when the call began, and when it ended; an end before the begin is unknown.
+func (s *span) setTimes(begin, end time.Time) {
 	s.Start = strconv.FormatInt(begin.UnixNano(), 10)
 	if !end.Before(begin) {
 		s.End = strconv.FormatInt(end.UnixNano(), 10)
 	}
 }
 
-// failed says that the call ended with an error.
-func (s *span) failed(kind string) {
+// setError says that the call ended with an error of that type.
+func (s *span) setError(kind string) {
 	s.Status.Code = 2
 	s.text("error.type", kind)
 }
@@ -106,19 +106,19 @@ type spanSender struct {
 
 // outcome counts what becomes of spans.
 type outcome struct {
-	recorded int64 // new
-	replaced int64 // sent before, and recorded anew
-	known    int64 // sent before; no second record is made
-	expired  int64 // older than the store's retention
-	rejected int64 // with impossible ids or times
-	ignored  int64 // no calls of a model
+	recorded  int64 // new
+	replaced  int64 // sent before, and recorded anew
+	duplicate int64 // sent before; no second record is made
+	expired   int64 // older than the store's retention
+	rejected  int64 // with impossible ids or times
+	ignored   int64 // no calls of a model
 }
 
 func (s *spanSender) add(ctx context.Context, one *span, from origin) error {
 	if s.client.dry() { // nothing is recorded, so a second row of a call would count as new
 		id := one.TraceID + one.SpanID
 		if s.seen[id] {
-			s.known++
+			s.duplicate++
 			return nil
 		}
 		if s.seen == nil {
@@ -139,15 +139,15 @@ func (s *spanSender) add(ctx context.Context, one *span, from origin) error {
 	return nil
 }
 
-// busy is how long a store that cannot keep up is waited for.
-const busy = 2 * time.Minute
+// maxBusyWait bounds how long report waits for a store that cannot keep up.
+const maxBusyWait = 2 * time.Minute
 
 func isBusy(err error) bool {
 	e, ok := errors.AsType[*statusError](err)
 	return ok && (e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests)
 }
 
-// flush sends the batch. It stays with the sender if that fails.
+// flush sends the batch, and keeps it for another try if that fails.
 func (s *spanSender) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (s *spanSender) sendOne(ctx context.Context, one sentSpan) error {
 	return err
 }
 
-// refusedContent returns why what was sent can never be taken.
+// refusedContent returns the site's reason if err says that the site will never take what was sent.
 func refusedContent(err error) (reason string, ok bool) {
 	e, is := errors.AsType[*statusError](err)
 	if !is || e.status != http.StatusBadRequest && e.status != http.StatusRequestEntityTooLarge {
@@ -191,7 +191,7 @@ func (s *spanSender) send(ctx context.Context, spans []sentSpan) error {
 	if err != nil {
 		return err
 	}
-	s.recorded, s.replaced, s.known, s.expired = s.recorded+o.recorded, s.replaced+o.replaced, s.known+o.known, s.expired+o.expired
+	s.recorded, s.replaced, s.duplicate, s.expired = s.recorded+o.recorded, s.replaced+o.replaced, s.duplicate+o.duplicate, s.expired+o.expired
 	if o.rejected+o.ignored == 0 {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (s *spanSender) send(ctx context.Context, spans []sentSpan) error {
 	return s.blame(ctx, &asking, spans)
 }
 
-// blame finds the spans that a site does not take, by asking it of ever fewer.
+// blame finds the spans that a site does not take: it sends each half again as a dry run.
 func (s *spanSender) blame(ctx context.Context, asking *client, spans []sentSpan) error {
 	o, reason, err := asking.report(ctx, spans)
 	switch {
@@ -218,13 +218,13 @@ func (s *spanSender) blame(ctx context.Context, asking *client, spans []sentSpan
 	return s.blame(ctx, asking, spans[len(spans)/2:])
 }
 
-// dryRun is the header of a request whose spans shall not become records.
+// dryRun is the header by which a site checks spans and records none.
 const dryRun = "Service-Dry-Run"
 
 func (c *client) dry() bool { return c.header.Get(dryRun) != "" }
 
-// report sends spans, and waits for a store that cannot keep up. The reason is why the first
-// rejected span was rejected.
+// report sends spans, and waits for a store that cannot keep up. reason is why the first rejected span
+// was rejected.
 func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reason string, err error) {
 	texts := make([][]byte, len(spans))
 	for i, one := range spans {
@@ -232,7 +232,7 @@ func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reaso
 	}
 	var body json.RawMessage = fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}`, bytes.Join(texts, []byte(",")))
 	answer, err := c.send(ctx, http.MethodPost, "/v1/traces", body)
-	for waited := time.Duration(0); isBusy(err) && waited < busy; waited += time.Second {
+	for waited := time.Duration(0); isBusy(err) && waited < maxBusyWait; waited += time.Second {
 		select {
 		case <-ctx.Done():
 			return o, "", ctx.Err()
@@ -244,18 +244,18 @@ func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reaso
 		return o, "", err
 	}
 	defer answer.Body.Close()
-	var taken struct {
+	var response struct {
 		PartialSuccess struct {
 			ErrorMessage string `json:"errorMessage"`
 		} `json:"partialSuccess"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&taken); err != nil {
+	if err := json.NewDecoder(answer.Body).Decode(&response); err != nil {
 		return o, "", fmt.Errorf("%w: %w", c.noAPI(answer), err)
 	}
 	_, err = fmt.Sscanf(answer.Header.Get("Service-Spans"), "recorded=%d, replaced=%d, duplicate=%d, expired=%d, rejected=%d, ignored=%d",
-		&o.recorded, &o.replaced, &o.known, &o.expired, &o.rejected, &o.ignored)
-	if sum := o.recorded + o.replaced + o.known + o.expired + o.rejected + o.ignored; err != nil || sum != int64(len(spans)) {
+		&o.recorded, &o.replaced, &o.duplicate, &o.expired, &o.rejected, &o.ignored)
+	if sum := o.recorded + o.replaced + o.duplicate + o.expired + o.rejected + o.ignored; err != nil || sum != int64(len(spans)) {
 		return o, "", fmt.Errorf("%s does not say what became of %d calls: it must be of the same version as this command", c.address, len(spans))
 	}
-	return o, taken.PartialSuccess.ErrorMessage, nil
+	return o, response.PartialSuccess.ErrorMessage, nil
 }
