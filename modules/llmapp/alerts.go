@@ -37,7 +37,7 @@ func (o *organisations) provisionAlerts() error {
 				err = fmt.Errorf("channel %s is given twice", c.Name)
 			}
 			if err != nil {
-				return o.at(name, err, "channel "+c.Name)
+				return o.errorAt(name, err, "channel "+c.Name)
 			}
 		}
 		for _, r := range org.AlertRules {
@@ -46,7 +46,7 @@ func (o *organisations) provisionAlerts() error {
 				err = fmt.Errorf("alert %s is given twice", r.Name)
 			}
 			if err != nil {
-				return o.at(name, err, "alert "+r.Name)
+				return o.errorAt(name, err, "alert "+r.Name)
 			}
 		}
 		if len(org.Channels) > 0 {

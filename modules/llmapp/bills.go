@@ -25,7 +25,7 @@ func (o *organisations) provisionBills() error {
 				err = fmt.Errorf("bill %s is given twice; give one of them another name, as in `bill eu openai`", b.Name)
 			}
 			if err != nil {
-				return o.at(name, err, "bill "+b.Name)
+				return o.errorAt(name, err, "bill "+b.Name)
 			}
 		}
 	}

@@ -91,8 +91,8 @@ type organisations struct {
 	alerts     map[string]*alert.Engine // of organisations with channels
 }
 
-// at adds to an error of an organisation where in the Caddyfile it stands.
-func (o *organisations) at(org string, err error, path ...string) error {
+// errorAt adds to an error of an organisation where in the Caddyfile it stands.
+func (o *organisations) errorAt(org string, err error, path ...string) error {
 	return o.env.lines.Wrap(fmt.Errorf("org %s: %w", org, err), append([]string{"org " + org}, path...)...)
 }
 
@@ -109,7 +109,7 @@ func (o *organisations) provisionMask(ofAll []*mask.Rule, secretOf func(*stores.
 	}
 	for name, org := range sorted(o.byName) {
 		if err := o.maskers.AddOrganisation(name, org.Mask); err != nil {
-			return o.at(name, err, "mask")
+			return o.errorAt(name, err, "mask")
 		}
 		for _, key := range org.Keys {
 			if err := key.ProvisionMask(); err != nil {
@@ -127,7 +127,7 @@ func (o *organisations) provisionKeys(configured map[string]*Organisation) error
 	for name, org := range sorted(configured) {
 		homes[name] = cmp.Or(org.Store, stores.DefaultName)
 		if o.stores[homes[name]] == nil {
-			return o.at(name, errNoStore(homes[name], o.stores), "store "+homes[name])
+			return o.errorAt(name, errNoStore(homes[name], o.stores), "store "+homes[name])
 		}
 	}
 	o.keys = access.NewAuthenticator(homes, o.stores, o.env.bounded)
@@ -181,7 +181,7 @@ func (o *organisations) provisionBudgets(isAlias func(string) bool) error {
 		}
 		for _, b := range org.Budgets {
 			if err := o.money.Add(name, b); err != nil {
-				return o.at(name, err, "budget "+b.Name)
+				return o.errorAt(name, err, "budget "+b.Name)
 			}
 		}
 	}

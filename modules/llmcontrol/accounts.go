@@ -194,7 +194,7 @@ type owner struct {
 func redacted(k *control.Key) string { return "weir_****" + k.Secrets[len(k.Secrets)-1].Last4 }
 
 func (o *owners) describe(k *control.Key, usedAt *storage.Timestamp) (projectKey, error) {
-	of, err := o.of(k.OwnerID)
+	of, err := o.find(k.OwnerID)
 	return projectKey{
 		Object: "organization.project.api_key", ID: k.ID, Name: k.Name, RedactedValue: redacted(k),
 		CreatedAt: *seconds(&k.CreatedAt), LastUsedAt: seconds(usedAt), ExpiresAt: seconds(k.ExpiresAt),
@@ -211,7 +211,7 @@ type owners struct {
 
 func (c *call) owners() *owners { return &owners{c.ctx, c.org, make(map[string]keyOwner)} }
 
-func (o *owners) of(id string) (of keyOwner, err error) {
+func (o *owners) find(id string) (of keyOwner, err error) {
 	of, known := o.cached[id]
 	if id == "" || known {
 		return of, nil

@@ -165,7 +165,7 @@ func describeEvent(e *control.Event, projects *projectNames) (map[string]any, er
 	if strings.HasPrefix(e.Actor.Key, control.MemberPrefix) {
 		described["actor"] = map[string]any{"type": "session", "session": map[string]any{"user": map[string]any{"id": e.Actor.Key}, "ip_address": e.Actor.Address}}
 	}
-	p, err := projects.of(projectOf(e))
+	p, err := projects.find(projectOf(e))
 	if p != nil {
 		described["project"] = map[string]any{"id": p.ID, "name": p.Name}
 	}

@@ -96,7 +96,7 @@ func compare(field string, op storage.Operator, text string) storage.Filter {
 
 func equals(field, text string) storage.Filter { return compare(field, storage.Equals, text) }
 
-// ofModel is the filter for the calls of a model, which may stand behind its provider, as in
+// ofModel is the filter for the calls of a model, which may stand after its provider, as in
 // `openai/gpt-5`.
 func ofModel(model string) storage.Filter {
 	f := storage.Or(equals("model", model), equals("request_model", model))

@@ -36,7 +36,7 @@ type userProject struct {
 func projectsOf(in []control.Membership, names *projectNames) ([]userProject, error) {
 	all := []userProject{}
 	for _, m := range in {
-		p, err := names.of(m.Project)
+		p, err := names.find(m.Project)
 		if err != nil {
 			return nil, err
 		}

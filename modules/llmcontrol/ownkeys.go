@@ -131,7 +131,7 @@ func (c *call) ownProjects() ([]ownProject, error) {
 		return list, err
 	}
 	for _, label := range by.projects(c.key) {
-		p, err := names.of(label)
+		p, err := names.find(label)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func (c *call) creatorIn(label string) (*creator, *control.Project, error) {
 	} else if label == "" {
 		return nil, nil, bad("project: name one of your projects: %s", strings.Join(mine, ", "))
 	}
-	p, err := c.projectNames().of(label)
+	p, err := c.projectNames().find(label)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -244,8 +244,8 @@ type projectNames struct {
 	cached map[string]*control.Project
 }
 
-// of returns the project that has a label, nil if no project has it.
-func (n *projectNames) of(label string) (*control.Project, error) {
+// find returns the project that has a label, nil if no project has it.
+func (n *projectNames) find(label string) (*control.Project, error) {
 	if p, known := n.cached[label]; known || label == "" {
 		return p, nil
 	}

@@ -75,7 +75,7 @@ type usageQuery struct {
 	filter  storage.Filter
 	buckets storage.Buckets
 	by      []string // fields of results
-	more    bool     // there is time behind the buckets
+	more    bool     // there is time after the buckets
 }
 
 // either is a filter that any of some texts satisfies.
@@ -290,7 +290,7 @@ func (q *usageQuery) value(field, text string, projects *projectNames) (any, err
 		return nil, nil
 	}
 	if field == "project_id" {
-		p, err := projects.of(text)
+		p, err := projects.find(text)
 		if err != nil {
 			return nil, err
 		}

@@ -31,8 +31,8 @@ type passage struct {
 	w     http.ResponseWriter
 	began time.Time
 
-	mu       sync.Mutex
-	answered bool // the provider's answers before the last one come too late
+	mu       sync.Mutex // guards answered
+	answered bool       // the provider's answers before the last one come too late
 
 	placeholders
 }

@@ -102,11 +102,11 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	defer resp.Body.Close()
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
 	if e := decode(resp); e != nil {
-		return a.broken(e)
+		return a.endBroken(e)
 	}
 	defer resp.Body.Close()
 	if refuses(resp.StatusCode) && !(a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices) {
-		return a.refused(resp)
+		return a.endRefused(resp)
 	}
 	if cache.Forbids(resp.Header) && a.isFirst() {
 		a.call.repetition.lead.Withhold()
@@ -143,7 +143,7 @@ func (b decodedBody) Close() error { return errors.Join(b.ReadCloser.Close(), b.
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		a.x.Record.Status = plugins.Known(storage.StatusClientLeft)
-		return a.left()
+		return a.endAborted()
 	}
 	late := errors.Is(context.Cause(ctx), errFirstByte)
 	e, outcome := a.unreached(late, err)
@@ -153,8 +153,8 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	return a.failAs(storage.Failed, late, e, outcome)
 }
 
-// refused ends an attempt whose provider has answered an error.
-func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error) {
+// endRefused ends an attempt whose provider has answered an error.
+func (a *attempt) endRefused(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if resp.StatusCode < 400 { // a redirect or an upgrade: its body is empty or endless
 		e, outcome := a.refusal(resp)
 		return a.fail(storage.Complete, e, outcome)
@@ -175,22 +175,22 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 	return a.fail(storage.Complete, e, outcome)
 }
 
-// broken ends an attempt whose answer failed before a part of the answer reached the client.
-func (a *attempt) broken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
+// endBroken ends an attempt whose answer failed before a part of the answer reached the client.
+func (a *attempt) endBroken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
-		return a.left()
+		return a.endAborted()
 	}
 	return a.fail(storage.UpstreamAborted, e, routing.Retry)
 }
 
-// left ends an attempt whose client has left before any of the answer reached it. The model has
+// endAborted ends an attempt whose client has left before any of the answer reached it. The model has
 // read the request, and may have thought since.
-func (a *attempt) left() (routing.Outcome, *plugins.Error) {
+func (a *attempt) endAborted() (routing.Outcome, *plugins.Error) {
 	return a.failAs(storage.ClientAborted, true, &clientLeft, routing.Abort)
 }
 
-// noRoom ends an attempt if there is no memory for its answer. The provider charges for the answer.
-func (a *attempt) noRoom(e *plugins.Error) (routing.Outcome, *plugins.Error) {
+// endOutOfMemory ends an attempt if there is no memory for its answer. The provider charges for the answer.
+func (a *attempt) endOutOfMemory(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	return a.failAs(storage.UpstreamAborted, true, e, routing.Abort)
 }
 

@@ -451,7 +451,7 @@ func TestUnpricedTierIsNotFree(t *testing.T) {
 	}
 }
 
-// A client that asks gets the tokens and the cost of its call, in headers or behind a
+// A client that asks gets the tokens and the cost of its call, in headers or after a
 // stream in trailers.
 func TestCostIsTold(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {says("text hi", "usage 3 5", "stop")}})

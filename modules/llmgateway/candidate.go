@@ -113,7 +113,7 @@ func (at candidate) allowStored(native bool) error {
 	if !native && c.stored.Field != "" {
 		return nil // nothing is sent: the translation has no place for it
 	}
-	given := at.given()
+	given := at.idChecker()
 	for _, named := range c.stored.IDs {
 		if (native || !named.Native) && !named.Reasoning && !given(named) {
 			return named.NotYours(at.target.Account.Label, c.stored.Hint)
@@ -122,9 +122,9 @@ func (at candidate) allowStored(native bool) error {
 	return nil
 }
 
-// given returns a function that reports whether the account gave an id to the organisation. The
+// idChecker returns a function that reports whether the account gave an id to the organisation. The
 // memory tells, or a record, because the memory may have been lost.
-func (at candidate) given() func(bound.StateID) bool {
+func (at candidate) idChecker() func(bound.StateID) bool {
 	c := at.call
 	var ids []string
 	for _, named := range c.stored.IDs {

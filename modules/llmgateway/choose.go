@@ -40,7 +40,7 @@ func (c *call) ask(isChoice bool) *routing.Ask {
 		warm.nodes = c.affinity()
 		warm.elsewhere, warm.tokensElsewhere = warm.nodes.find(c.ctx)
 	}
-	ask.Warm = warm.at
+	ask.Warm = warm.tokensAt
 	return ask
 }
 
@@ -54,8 +54,8 @@ type warmth struct {
 	tokensElsewhere int64      // 0 if they know none
 }
 
-// at returns how many tokens the provider of a target has.
-func (w *warmth) at(t routing.Target) int64 {
+// tokensAt returns how many tokens of the call the provider of a target has cached.
+func (w *warmth) tokensAt(t routing.Target) int64 {
 	switch {
 	case w.target == lineageTarget(t):
 		return w.tokens

@@ -92,14 +92,14 @@ func (s *summary) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) 
 	defer memory.Release()
 	s.decode(resp, reader, memory)
 	if e := reader.Failure(); memory.Refused() {
-		return a.noRoom(e)
+		return a.endOutOfMemory(e)
 	} else if e != nil {
-		return a.broken(e)
+		return a.endBroken(e)
 	}
 	stopped := reader.StopReason() == translate.ReasonStop
 	text := responseText(reader.End())
 	if !stopped || text == "" {
-		return a.broken(plugins.Upstream("The model wrote no summary of the conversation, or did not finish it."))
+		return a.endBroken(plugins.Upstream("The model wrote no summary of the conversation, or did not finish it."))
 	}
 	record := hex.EncodeToString(a.x.Record.ID[:])
 	item := plugins.AppendString([]byte(`{"id":`), "cmp_"+record)

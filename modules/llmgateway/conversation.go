@@ -85,10 +85,10 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	}
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
 		if memory.Refused() {
-			return a.noRoom(e)
+			return a.endOutOfMemory(e)
 		}
 		if a.call.ctx.Err() != nil {
-			return a.left()
+			return a.endAborted()
 		}
 		e, outcome := a.blame(e, http.StatusOK)
 		if s.round > 0 { // an answer that was charged

@@ -65,11 +65,11 @@ func (t *tokenCount) Answer(resp *http.Response) (routing.Outcome, *plugins.Erro
 	a.x.Answer = observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
 	body, err := translate.ReadAll(io.LimitReader(resp.Body, recording.MaxError), resp.ContentLength)
 	if err != nil {
-		return a.broken(plugins.Upstream("The provider broke off its answer."))
+		return a.endBroken(plugins.Upstream("The provider broke off its answer."))
 	}
 	tokens, ok := a.target.Account.API.(translate.Counter).Tokens(body)
 	if !ok || !plugins.ValidJSON(body) {
-		return a.broken(plugins.Upstream("The provider answered with something that is no count of tokens."))
+		return a.endBroken(plugins.Upstream("The provider answered with something that is no count of tokens."))
 	}
 	a.client.writeObject(countBody(a.call.dialect, tokens), jsonType, resp.Header)
 	a.finish(true)

@@ -68,7 +68,7 @@ func (a *attempt) passBytes(resp *http.Response, take func(p []byte), ended func
 		a.x.Record.ResponseBytes += int64(len(p))
 	}, func(p []byte) { a.client.writeMedia(p, resp) })
 	if !a.client.begun && (!complete || len(last) == 0 && a.call.dialect == plugins.Speech) {
-		return a.broken(plugins.Upstream("The provider broke off its answer."))
+		return a.endBroken(plugins.Upstream("The provider broke off its answer."))
 	}
 	ended(complete)
 	if complete {

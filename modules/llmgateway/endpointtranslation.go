@@ -63,7 +63,7 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 		body, err := translate.ReadAll(bounded, resp.ContentLength)
 		resp.Body.Close()
 		if refused, ok := errors.AsType[*plugins.Error](err); ok {
-			return a.noRoom(refused)
+			return a.endOutOfMemory(refused)
 		}
 		if err != nil {
 			return e.partly(observer, answers, true, plugins.Upstream("The provider broke off its answer."))
@@ -164,7 +164,7 @@ func (c closer) Close() error {
 func (e *translatedEndpoint) partly(observer plugins.Observer, answers []translate.EndpointAnswer, begun bool, failure *plugins.Error) (routing.Outcome, *plugins.Error) {
 	a := e.a
 	if len(answers) == 0 || a.call.ctx.Err() != nil {
-		return a.broken(failure)
+		return a.endBroken(failure)
 	}
 	if !begun {
 		observer.Write(e.call.Read(answers))

@@ -309,7 +309,7 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 	defer memory.Release()
 	body, err := translate.ReadAll(memory.Reader(resp.Body), resp.ContentLength)
 	if err != nil || !plugins.ValidJSON(body) {
-		return f.a.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
+		return f.a.endBroken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}
 	if f.makesBatch() || f.uploads() { // results, and the batch, find the record by the object's id
 		observer := observe.New(plugins.Batches, f.a.x.Record.Provider, resp.Header)

@@ -20,8 +20,8 @@ const (
 // that the reader and onIdle never run at the same time.
 type idleReader struct {
 	io.ReadCloser
-	beforeRead func() // may be nil
-	mu         sync.Mutex
+	beforeRead func()     // may be nil
+	mu         sync.Mutex // guards the fields below
 	timer      *time.Timer
 	closed     bool
 }

@@ -127,7 +127,7 @@ func (c *clocked) Write(b []byte) (int, error) {
 }
 
 // Before its content, a stream is held for maxHold and no longer, however late it
-// begins; and what ends it goes out behind its record, also by a pause.
+// begins; and what ends it goes out after its record, also by a pause.
 func TestHold(t *testing.T) {
 	const (
 		responses = `{"model":"raw/m","input":"hi","stream":true}`

@@ -123,7 +123,7 @@ func TestMessageBatches(t *testing.T) {
 	}
 }
 
-// Clients find the results where they found the batch, also behind a prefix or another path.
+// Clients find the results where they found the batch, also after a prefix or another path.
 func TestAddressesOfResults(t *testing.T) {
 	for name, c := range map[string]struct {
 		from func(*http.Request)

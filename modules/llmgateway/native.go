@@ -15,7 +15,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// native is the lane to a provider that speaks the client's dialect: both sides' bytes pass.
+// native is the lane to a provider that speaks the client's dialect: the bytes of the request and of
+// the answer pass unchanged, as far as possible.
 type native struct{ a *attempt }
 
 // Request implements lane.
@@ -38,12 +39,12 @@ func (n *native) Request() (*http.Request, error) {
 	if !ok {
 		return req, nil
 	}
-	return req, n.adaptedWith(adapter.AdaptHeader(req.Header, a.to))
+	return req, n.acceptWarnings(adapter.AdaptHeader(req.Header, a.to))
 }
 
-// adaptedWith passes warnings about what the target refuses to the client, or returns why a strict
-// request cannot be sent.
-func (n *native) adaptedWith(warnings []string) error {
+// acceptWarnings passes on to the client what an adapter has left out because the target refuses it. A
+// strict request cannot be sent without it: then the error names the first field.
+func (n *native) acceptWarnings(warnings []string) error {
 	if len(warnings) > 0 && n.a.call.controls.Strict {
 		field, _, _ := strings.Cut(warnings[0], ":")
 		return plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the model.", field)
@@ -59,7 +60,7 @@ func (n *native) passRequestHeaders(req *http.Request) {
 	a.client.warnings = append(a.client.warnings, a.passHeaders(req.Header)...)
 }
 
-// passFields gives to the header fields of these names that from has.
+// passFields copies the fields of these names from one header to another.
 func passFields(to, from http.Header, names ...string) {
 	for _, name := range names {
 		if values := from[name]; values != nil {
@@ -68,7 +69,7 @@ func passFields(to, from http.Header, names ...string) {
 	}
 }
 
-// noPrice is why a service tier is left out of a request.
+// noPrice is the warning about a service tier that is left out of a request.
 const noPrice = "without a known price, left out"
 
 // body returns the client's body, byte for byte unless it has something that the provider
@@ -78,7 +79,7 @@ func (n *native) body() ([]byte, error) {
 	body := a.call.input.sent
 	if a.loweredLimit() > 0 {
 		var err error
-		if body, err = n.limited(body); err != nil {
+		if body, err = n.lowerLimit(body); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +89,7 @@ func (n *native) body() ([]byte, error) {
 	if state := &a.call.continuation.state; state.PreviousResponseID != "" || state.ConversationID != "" {
 		body = reasoning.WithoutEmpty(body)
 	}
-	body, err := n.adapted(body)
+	body, err := n.adapt(body)
 	if err != nil {
 		return nil, err
 	}
@@ -103,16 +104,16 @@ func (n *native) body() ([]byte, error) {
 	return sjson.DeleteBytes(body, "service_tier")
 }
 
-// adapted returns a body without the fields that clients commonly send and the target is known
-// to refuse.
-func (n *native) adapted(body []byte) ([]byte, error) {
+// adapt leaves out of a body the fields that clients commonly send and that the target is known to
+// refuse.
+func (n *native) adapt(body []byte) ([]byte, error) {
 	a := n.a
 	adapter, ok := a.target.Account.API.(translate.Adapter)
 	if !ok {
 		return body, nil
 	}
 	body, warnings := adapter.Adapt(a.call.dialect, a.call.input.object(body), a.to)
-	return body, n.adaptedWith(warnings)
+	return body, n.acceptWarnings(warnings)
 }
 
 // askForUsage asks a stream for its usage if the call is bounded: the model's thoughts cost
@@ -135,8 +136,8 @@ func (n *native) askForUsage(body []byte) []byte {
 	return asking
 }
 
-// limited returns a body in the client's dialect with the limit that the credits cover.
-func (n *native) limited(body []byte) ([]byte, error) {
+// lowerLimit lowers the output limit of a body in the client's dialect to what credits and budgets cover.
+func (n *native) lowerLimit(body []byte) ([]byte, error) {
 	a := n.a
 	a.client.warnings = append(a.client.warnings, a.loweredWarning())
 	body, err := sjson.SetBytes(body, a.limitField(), a.loweredLimit())

@@ -70,10 +70,10 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	defer memory.Release()
 	body, err := translate.ReadAll(memory.Reader(resp.Body), resp.ContentLength)
 	if refused, ok := errors.AsType[*plugins.Error](err); ok {
-		return a.noRoom(refused)
+		return a.endOutOfMemory(refused)
 	}
 	if err != nil {
-		return a.broken(plugins.Upstream("The provider broke off its answer."))
+		return a.endBroken(plugins.Upstream("The provider broke off its answer."))
 	}
 	// A transcript may also be plain text, as SubRip and WebVTT are.
 	isText := a.call.dialect == plugins.Transcription && mediaType == "text/plain" && len(body) > 0
@@ -87,15 +87,15 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	a.x.Record.ResponseBytes = int64(len(body))
 	switch outcome := observe.OutcomeOf(observer.Info()); {
 	case !isText && outcome == observe.Failed && !(observer.Info().Content && observer.Info().ErrorType == ""): // text with a reason stays
-		return n.stated(resp, body)
+		return n.endStated(resp, body)
 	case !isText && !observe.IsResponse(a.call.dialect, body):
 		n.keepFailure(contentType, body)
-		return a.broken(plugins.Upstream("The provider answered with something that is no response."))
+		return a.endBroken(plugins.Upstream("The provider answered with something that is no response."))
 	case outcome == observe.Empty && a.call.dialect == plugins.Chat:
 		n.keepFailure(contentType, body)
-		return a.broken(outcome.Error())
+		return a.endBroken(outcome.Error())
 	}
-	n.ended(body)
+	n.keepAnswer(body)
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
 		contentType = jsonType
 	}
@@ -157,16 +157,16 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 	switch {
 	case a.client.begun || outcome == observe.Ended:
 	case outcome == observe.Failed:
-		return n.stated(resp, s.pending.data)
+		return n.endStated(resp, s.pending.data)
 	default:
 		n.keepFailure(resp.Header.Get("Content-Type"), s.pending.data)
-		return a.broken(outcome.Error())
+		return a.endBroken(outcome.Error())
 	}
 	complete := outcome == observe.Ended
 	terminated := complete || outcome == observe.Failed && seen.Phase == plugins.Ended // the client has the end, whatever it says
 	if rest := s.pending.data[s.written:]; complete && len(rest) > 0 {                 // the last event may lack its blank line
 		a.client.keepCopy()
-		n.ended(nil)
+		n.keepAnswer(nil)
 		a.x.Commit(storage.Complete)
 		a.client.writeEvents(rest, resp.Header)
 	}
@@ -190,11 +190,11 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 	return routing.Answered, nil
 }
 
-// stated ends an attempt whose provider states in its answer, before any content, that it failed.
-func (n *native) stated(resp *http.Response, body []byte) (routing.Outcome, *plugins.Error) {
+// endStated ends an attempt whose provider states in its answer, before any content, that it failed.
+func (n *native) endStated(resp *http.Response, body []byte) (routing.Outcome, *plugins.Error) {
 	a := n.a
 	if a.call.ctx.Err() != nil {
-		return a.left()
+		return a.endAborted()
 	}
 	statement := *resp
 	statement.Body = io.NopCloser(bytes.NewReader(n.statement(body)))
@@ -308,7 +308,7 @@ func (s *nativeStream) release() {
 		s.committed = phase
 		s.a.client.keepCopy()
 		if phase == plugins.Ended {
-			s.lane.ended(nil)
+			s.lane.keepAnswer(nil)
 		}
 		s.a.x.Commit(endStates[phase])
 	}

@@ -37,7 +37,7 @@ func (n *native) withoutUnknownReasoning(body []byte) []byte {
 	if !slices.ContainsFunc(c.stored.IDs, func(named bound.StateID) bool { return named.Reasoning }) || !a.shares() {
 		return body
 	}
-	given := a.given()
+	given := a.idChecker()
 	var unknown []string
 	for _, named := range c.stored.IDs {
 		if named.Reasoning && !given(named) {
@@ -56,9 +56,9 @@ func (n *native) withoutUnknownReasoning(body []byte) []byte {
 	})
 }
 
-// ended remembers who owns the ids of a passed answer, and adds the answer to its
+// keepAnswer remembers who owns the ids of a passed answer, and adds the answer to its
 // conversation. body is nil if the answer is a stream: the record has the stream.
-func (n *native) ended(body []byte) {
+func (n *native) keepAnswer(body []byte) {
 	a, c := n.a, n.a.call
 	recorded := a.x.Kept.Content(&a.x.Record).Response
 	names := c.dialect == plugins.Responses || c.dialect == plugins.Messages ||

@@ -195,7 +195,7 @@ func (x *exchange) Early(header http.Header) { hideAccount(header, x.account) }
 
 // Header implements capture.Observer.
 func (x *exchange) Header(header http.Header, bodyless bool) {
-	x.request.sent()
+	x.request.freeSent()
 	hideAccount(header, x.account)
 	if cache.Forbids(header) {
 		x.repetition.lead.Withhold()

@@ -145,8 +145,8 @@ func (q *clientRequest) readUnsent(w http.ResponseWriter, r *http.Request) {
 	_ = connection.SetReadDeadline(time.Time{}) // the server sets its own for the next request
 }
 
-// sent frees what the provider has got, once it answers.
-func (q *clientRequest) sent() {
+// freeSent frees what the provider has got, once it answers.
+func (q *clientRequest) freeSent() {
 	q.ahead.Release()
 	q.body.FreeWire()
 }

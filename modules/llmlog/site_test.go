@@ -406,7 +406,7 @@ func (l *ledger) count(change int) {
 	l.begun += max(0, change)
 }
 
-// ended tells whether something began and everything that did has ended.
+// ended reports whether something began and everything that did has ended.
 func (l *ledger) ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -110,7 +110,7 @@ func (c *call) classify() metric.Label {
 	return unrelated
 }
 
-// logged tells whether a span is Logfire's of a stream, which has nothing of the answer: Logfire
+// logged reports whether a span is Logfire's of a stream, which has nothing of the answer: Logfire
 // writes a log of the whole call when the stream has ended.
 func (c *call) logged() bool {
 	return c.text("logfire.span_type") == "span" && c.attributes["request_data"] != nil &&
@@ -153,7 +153,7 @@ func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	r.Stream = r.TimeToFirstToken.Valid || c.asksForStream() && r.Status.N < http.StatusBadRequest && r.EndState != storage.Failed
 }
 
-// asksForStream tells whether the request asked for a stream.
+// asksForStream reports whether the request asked for a stream.
 func (c *call) asksForStream() bool {
 	if c.flag(streamNames...) || c.parameter("stream") == "true" {
 		return true

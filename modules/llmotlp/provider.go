@@ -76,7 +76,7 @@ var providers = map[string]string{
 var makers = []string{"openai", "anthropic", "gemini", "mistral", "cohere", "deepseek", "xai"}
 
 // providerName returns Weir's name of the provider that a convention names, "" if neither this
-// table nor the catalogue knows the name. Frameworks write the kind of the API behind a dot:
+// table nor the catalogue knows the name. Frameworks write the kind of the API after a dot:
 // openai.responses.
 func providerName(name string, prices *catalog.Catalog) string {
 	for name = strings.ToLower(name); name != ""; name = name[:max(strings.LastIndexByte(name, '.'), 0)] {

@@ -82,7 +82,7 @@ func (k *keys) wanted(empty bool) []string {
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
 
-// empty tells whether nothing is known of a call but that somebody says that there was one.
+// empty reports whether nothing is known of a call but that somebody says that there was one.
 func (r *report) empty() bool {
 	return !r.Usage.Input.Valid && !r.Usage.Output.Valid && r.ResponseID == "" && r.ErrorType == "" &&
 		r.ResponseBytes == 0 && r.Finish == "" && !failed(r.Record) && !r.TimeToFirstToken.Valid
@@ -98,7 +98,7 @@ func (r *report) begun() storage.Timestamp {
 	return r.CreatedAt
 }
 
-// like tells whether two reports can be of one call: of one kind of call, and with one outcome.
+// like reports whether two reports can be of one call: of one kind of call, and with one outcome.
 // A call that failed within a call that did not was tried again.
 func (r *report) like(other *report) bool {
 	for _, d := range []plugins.Dialect{plugins.Embeddings, plugins.Unknown} {
@@ -109,7 +109,7 @@ func (r *report) like(other *report) bool {
 	return failed(r.Record) == failed(other.Record) || r.empty() || other.empty()
 }
 
-// within tells whether other is inside of r: it began later, or ended earlier. A span without a
+// within reports whether other is inside of r: it began later, or ended earlier. A span without a
 // duration was written when all was over, and is inside of nothing.
 func (r *report) within(other *report) bool {
 	switch {

@@ -105,7 +105,7 @@ func readUsage(v gjson.Result) plugins.Usage {
 	return t.usage(false)
 }
 
-// excludesCache tells whether the convention of the span leaves out of the input what came from
+// excludesCache reports whether the convention of the span leaves out of the input what came from
 // the provider's cache, as Anthropic's own counts do.
 func (c *call) excludesCache() bool {
 	if c.text("span.type") == "llm_request" && c.text("gen_ai.usage.input_tokens") == "" { // Claude Code
@@ -164,7 +164,7 @@ func (c *call) counts() tally {
 	return all
 }
 
-// isTokens tells whether an attribute without a prefix counts tokens, as those of Claude Code
+// isTokens reports whether an attribute without a prefix counts tokens, as those of Claude Code
 // do: input_tokens, cache_read_tokens.
 func isTokens(name string) bool {
 	return (strings.HasSuffix(name, "_tokens") || strings.HasSuffix(name, "_token_count")) && !strings.ContainsRune(name, '.')
@@ -215,7 +215,7 @@ func (t tally) takeAll(prefix string, v gjson.Result) {
 	})
 }
 
-// isCount tells whether a number is whole and not negative.
+// isCount reports whether a number is whole and not negative.
 func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) }
 
 // partOf tells by its words what a name counts.
@@ -289,7 +289,7 @@ func spaced(name string) string {
 	return b.String()
 }
 
-// used tells whether there is a usage at all.
+// used reports whether there is a usage at all.
 func (t tally) used() bool {
 	return t[input] > 0 || t[output] > 0 || t[total] > 0
 }

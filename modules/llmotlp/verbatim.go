@@ -47,7 +47,7 @@ func wholeBody(text string) storage.Body {
 	return body
 }
 
-// hasMedia tells whether a request as it was sent has images, audio or files.
+// hasMedia reports whether a request as it was sent has images, audio or files.
 func (c *call) hasMedia() bool {
 	reader := observe.NewRequestReader(c.dialect)
 	reader.Write([]byte(c.text(requestBody)))

@@ -214,8 +214,8 @@ func (b *body) unixTime(name string, unit time.Duration, absent storage.Timestam
 	return at
 }
 
-// after reads the cursor behind which a query continues.
-func (b *body) after(q interface{ ContinueAfter(string) error }) {
+// readCursor reads the cursor after which a query continues.
+func (b *body) readCursor(q interface{ ContinueAfter(string) error }) {
 	if cursor, ok := b.text("after"); ok {
 		if err := q.ContinueAfter(cursor); err != nil {
 			b.fail("after", "%v", err)

@@ -112,7 +112,7 @@ func TestLastPageHasNoNext(t *testing.T) {
 	}
 }
 
-// Bodies that begin alike have an order all the same, behind cursors too, which do
+// Bodies that begin alike have an order all the same, after cursors too, which do
 // not hold them.
 func TestLongTextsBehindCursor(t *testing.T) {
 	s := newSite(t)

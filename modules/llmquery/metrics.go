@@ -29,7 +29,7 @@ func queryMetrics(c *call) error {
 			Sort:    sort,
 			Limit:   b.integer("limit", defaultMetricGroups, maxMetricGroups),
 		}
-		b.after(q)
+		b.readCursor(q)
 		switch {
 		case q.Limit == 0:
 			b.fail("limit", "at least 1 is expected")

@@ -53,7 +53,7 @@ func (o *oracle) export() {
 	}
 }
 
-// pages compares the pages of a search and of a list, one behind the other by their cursors.
+// pages compares the pages of a search and of a list, one after the other by their cursors.
 // Each request that was there at the beginning comes once, in its order, whatever is written
 // meanwhile.
 func (o *oracle) pages() {

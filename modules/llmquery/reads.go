@@ -85,7 +85,7 @@ func (c *call) auditReads(records []*storage.Record, s *shape) error {
 	org := &control.Organisation{Log: log, Name: c.org, By: control.Actor{Key: reader, Address: address}}
 	ctx, cancel := context.WithTimeout(c.ctx, time.Duration(c.Timeout))
 	defer cancel()
-	audited := c.reads.of(strings.Join([]string{c.org, reader, user, action}, "\n"), time.Now())
+	audited := c.reads.lookup(strings.Join([]string{c.org, reader, user, action}, "\n"), time.Now())
 	if err := audited.add(reads, func(fresh []contentRead) error {
 		notes := make([]control.Note, len(fresh))
 		for i, r := range fresh {
@@ -127,8 +127,8 @@ type hourOfReads struct {
 	reads map[string]*readsOfOne // by reader and action; guarded by mu
 }
 
-// of returns the reads of a reader and an action in the hour of a time.
-func (h *hourOfReads) of(reader string, now time.Time) *readsOfOne {
+// lookup returns the reads of a reader and an action in the hour of a time.
+func (h *hourOfReads) lookup(reader string, now time.Time) *readsOfOne {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if hour := now.Truncate(time.Hour); !hour.Equal(h.hour) {

@@ -60,7 +60,7 @@ func (c *call) requests(groups []storage.Group) error {
 		Offset:     b.integer("offset", 0, math.MaxInt),
 		Limit:      b.integer("limit", defaultRequests, maxLimit) + 1,
 	}
-	b.after(q)
+	b.readCursor(q)
 	if q.After != nil && random {
 		b.fail("after", "a random order has no place to go on from")
 	}

@@ -66,7 +66,7 @@ func (d *description) lookup(pointer string) any {
 	return v
 }
 
-// object is the object at a pointer, behind the reference that may stand there.
+// object is the object at a pointer, after the reference that may stand there.
 func (d *description) object(pointer string) (resolved string, object map[string]any) {
 	object, _ = d.at(pointer).(map[string]any)
 	if ref, ok := object["$ref"].(string); ok {

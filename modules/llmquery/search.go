@@ -35,7 +35,7 @@ func searchRequests(c *call) error {
 	if q.Limit == 0 {
 		b.fail("limit", "at least 1 is expected")
 	}
-	b.after(q)
+	b.readCursor(q)
 	s := shape{content: b.includeContent(), oneLine: true}
 	if b.flag("includePreview") {
 		s.preview = q.Filter
@@ -51,7 +51,7 @@ func searchRequests(c *call) error {
 	for {
 		records, more, err := search.next()
 		if err == nil {
-			err = a.found(records, q, more)
+			err = a.writeStep(records, q, more)
 		}
 		if err != nil {
 			return a.abandon(err)
@@ -109,15 +109,15 @@ func (s *search) next() (found []*storage.Record, more bool, err error) {
 		switch s.query.Limit -= len(found); {
 		case s.query.Limit == 0 && more:
 			s.query.After = q.Cursor(found[len(found)-1], nil)
-		case more: // behind all of its time
+		case more: // after all of its time
 			s.query.After = q.Cursor(&storage.Record{CreatedAt: last[0].CreatedAt}, nil)
 		}
 		return found, more, nil
 	}
 }
 
-// found writes the line of a step.
-func (a *answer) found(records []*storage.Record, q *storage.RequestQuery, more bool) error {
+// writeStep writes the line of a step.
+func (a *answer) writeStep(records []*storage.Record, q *storage.RequestQuery, more bool) error {
 	if err := a.expect(records...); err != nil {
 		return err
 	}

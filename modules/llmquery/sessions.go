@@ -29,7 +29,7 @@ func querySessions(c *call) error {
 		if name, ok := b.text("nameEquals"); ok {
 			q.NameEquals = &name
 		}
-		b.after(q)
+		b.readCursor(q)
 		return q
 	})
 	if err != nil {

@@ -103,7 +103,7 @@ func (t *tail) run(stopping <-chan struct{}) error {
 		select {
 		case <-more:
 		case <-heartbeat.C:
-			t.buf = fmt.Appendf(append(t.buf, ":\n"...), "id: %s\n\n", t.ids.of(t.seen))
+			t.buf = fmt.Appendf(append(t.buf, ":\n"...), "id: %s\n\n", t.ids.format(t.seen))
 		case <-stopping:
 			return nil
 		case <-t.call.ctx.Done():
@@ -135,7 +135,7 @@ func (t *tail) events(records []*storage.Record) error {
 			skipped++
 			continue
 		}
-		t.buf = fmt.Appendf(t.buf, "id: %s\ndata: ", t.ids.of(r.Version))
+		t.buf = fmt.Appendf(t.buf, "id: %s\ndata: ", t.ids.format(r.Version))
 		var err error
 		if t.buf, err = appendRecord(t.buf, r, nil, shape{}); err != nil {
 			return err
@@ -168,7 +168,8 @@ func (c *call) newEventIDs() (eventIDs, error) {
 	return eventIDs{block}, err
 }
 
-func (e eventIDs) of(p storage.Position) string {
+// format returns the id of the event of a record, whose position others cannot read from it.
+func (e eventIDs) format(p storage.Position) string {
 	var id [aes.BlockSize]byte // ends with zeros, by which parse knows it
 	binary.BigEndian.PutUint64(id[:], p.Segment)
 	binary.BigEndian.PutUint32(id[8:], p.Ordinal)

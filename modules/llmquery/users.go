@@ -26,7 +26,7 @@ func queryUsers(c *call) error {
 			Offset: b.integer("offset", 0, math.MaxInt),
 			Limit:  b.integer("limit", defaultGroups, maxLimit) + 1,
 		}
-		b.after(q)
+		b.readCursor(q)
 		return q
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ type Login struct {
 	Issuer string `json:"issuer"`
 
 	// ClientID is the name of the dashboard at the issuer, which needs to know the address
-	// of the dashboard with `/api/login/callback` behind it.
+	// of the dashboard with `/api/login/callback` after it.
 	ClientID string `json:"client_id"`
 
 	// ClientSecret is the client's secret; best a placeholder like `{env.OIDC_SECRET}`.

@@ -79,7 +79,7 @@ func end(token string) {
 	delete(sessions.byToken, sha256.Sum256([]byte(token)))
 }
 
-// mayTry tells whether an address may try another key, and failed counts a key
+// mayTry reports whether an address may try another key, and failed counts a key
 // that was wrong.
 func mayTry(address string, now time.Time) bool {
 	sessions.Lock()

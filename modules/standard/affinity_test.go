@@ -18,8 +18,8 @@ import (
 )
 
 // cachingProvider is a vendor with several accounts, each with a cache of its own, by the vendor's
-// rules: OpenAI keeps prefixes by 128 tokens from 1,024 on, Anthropic keeps what a mark stands
-// behind. A token is four bytes.
+// rules: OpenAI keeps prefixes by 128 tokens from 1,024 on, Anthropic keeps what stands
+// before a mark. A token is four bytes.
 type cachingProvider struct {
 	mu       sync.Mutex
 	caches   map[string]map[uint64]bool // by account: the prefixes that it has

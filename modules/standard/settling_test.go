@@ -103,7 +103,7 @@ func TestEveryLaneSettlesAlike(t *testing.T) {
 		status int
 		answer string // of the provider; it then waits for its client to leave if leaves
 		leaves bool
-		reset  bool                // of the provider's connection, behind the answer
+		reset  bool                // of the provider's connection, after the answer
 		cost   plugins.Nanodollars // if known beforehand
 		most   bool                // the cost is what was set aside
 		native bool                // only where the provider speaks the client's dialect

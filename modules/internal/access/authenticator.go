@@ -99,7 +99,7 @@ func (a *Authenticator) KeyOf(org, user string) *Key {
 	return (&Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org), user: user}).hashed(sha256.Sum256([]byte("caddy\x00" + org + "\x00" + user)))
 }
 
-// HasKeys tells whether any key, or the token of an issuer, opens the store of that name.
+// HasKeys reports whether any key, or the token of an issuer, opens the store of that name.
 func (a *Authenticator) HasKeys(store string) bool {
 	store = cmp.Or(store, stores.DefaultName)
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||

@@ -35,9 +35,9 @@ func isUseDue(used *atomic.Int64, now storage.Timestamp) bool {
 type createdKeys struct {
 	store *stores.Store
 
-	mu      sync.RWMutex
-	log     control.Log // the source of keys and members
-	version uint64      // of the log, when they were read
+	mu      sync.RWMutex // guards the fields below
+	log     control.Log  // the source of keys and members
+	version uint64       // of the log, when they were read
 	keys    map[control.Hash]*Key
 	members map[string]*cachedMember // by the organisation and the email
 }

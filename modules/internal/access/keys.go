@@ -218,7 +218,7 @@ func (k *Key) hashed(hash [sha256.Size]byte) *Key {
 	return k
 }
 
-// Allows tells whether the key has a scope. "" is what any key has. A key that is in a project
+// Allows reports whether the key has a scope. "" is what any key has. A key that is in a project
 // does not administer.
 func (k *Key) Allows(scope string) bool {
 	if scope == ScopeAdmin && k.created != nil && k.created.Project != "" {

@@ -24,7 +24,7 @@ type Turns struct {
 	limits Limits
 	limit  metric.Label // in Refusals
 
-	mu               sync.Mutex
+	mu               sync.Mutex // guards the fields below
 	running, waiting int
 	queues           map[string]*queue
 	order            []*queue // those with waiting callers, the next first
@@ -96,7 +96,7 @@ func (t *Turns) forget(key string) {
 	}
 }
 
-// queue returns a turn behind those of the others with the same key. It returns nil if
+// queue returns a turn after those of the others with the same key. It returns nil if
 // too many wait.
 func (t *Turns) queue(key string) (turn chan struct{}) {
 	t.mu.Lock()

@@ -509,11 +509,11 @@ func TestSeries(t *testing.T) {
 						t.Fatalf("%d questions", len(e.series))
 					}
 					for _, r := range rules {
-						got, err := e.series[r.question(0)].at(t.Context(), db, "acme", storage.TotalKey(r.Total), now)
+						got, err := e.series[r.question(0)].totalsAt(t.Context(), db, "acme", storage.TotalKey(r.Total), now)
 						if err != nil {
 							t.Fatal(err)
 						}
-						whole, err := new(Engine).share([]*Rule{r})[r.question(0)].at(t.Context(), db, "acme", storage.TotalKey(r.Total), now)
+						whole, err := new(Engine).share([]*Rule{r})[r.question(0)].totalsAt(t.Context(), db, "acme", storage.TotalKey(r.Total), now)
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -294,7 +294,7 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Tim
 		return nil, err
 	}
 	key := storage.TotalKey(r.Total)
-	values, err := e.series[r.question(0)].at(ctx, groups, e.Org, key, at)
+	values, err := e.series[r.question(0)].totalsAt(ctx, groups, e.Org, key, at)
 	if err != nil || !key.IsSum() {
 		return values, err
 	}
@@ -305,7 +305,7 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Tim
 	if r.Than == "" {
 		return values, nil
 	}
-	before, err := e.series[r.question(aWeek)].at(ctx, groups, e.Org, key, at)
+	before, err := e.series[r.question(aWeek)].totalsAt(ctx, groups, e.Org, key, at)
 	if err != nil {
 		return nil, err
 	}

@@ -98,10 +98,10 @@ func (s *series) add(key storage.TotalKey) {
 	s.read = 0 // all of the window has to be read for it
 }
 
-// at returns a total of the window that ends before a time, by subject. Unknown totals are missing, and
+// totalsAt returns a total of the window that ends before a time, by subject. Unknown totals are missing, and
 // so are sums of no records. The caller may not change the values, which hold until the next time.
 // There are none with an error: those of an earlier window would be compared as if they were new.
-func (s *series) at(ctx context.Context, g storage.Grouper, org string, key storage.TotalKey, now storage.Timestamp) (map[string]float64, error) {
+func (s *series) totalsAt(ctx context.Context, g storage.Grouper, org string, key storage.TotalKey, now storage.Timestamp) (map[string]float64, error) {
 	if !s.asked {
 		s.asked, s.err = true, s.ask(ctx, g, org, now-s.ago)
 	}

@@ -147,7 +147,7 @@ func (c *Copy) Bytes() []byte {
 	return c.buf.data[:len(c.buf.data):len(c.buf.data)]
 }
 
-// Truncated tells whether the body was longer than what was kept of it.
+// Truncated reports whether the body was longer than what was kept of it.
 func (c *Copy) Truncated() bool { return c.truncated }
 
 // Free gives the memory back. The copy keeps nothing from now on.

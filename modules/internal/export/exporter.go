@@ -107,7 +107,7 @@ type Exporter struct {
 	closing chan struct{} // closed by Close
 	done    chan struct{} // closed when nothing more is sent
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below
 	queue  []*item
 	bytes  int
 	closed bool

@@ -74,8 +74,8 @@ func (b *Body) hold(ctx context.Context, n int64) error {
 	return nil
 }
 
-// fitting returns rd for what the memory can hold with its copies.
-func (rd Reader) fitting() Reader {
+// withinMemory returns rd for what the memory can hold with its copies.
+func (rd Reader) withinMemory() Reader {
 	rd.Limit = min(rd.Limit, rd.Memory.Largest()/copies)
 	return rd
 }
@@ -86,7 +86,7 @@ func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	if body, ok := r.Body.(*givenBody); ok {
 		return body.take(), nil
 	}
-	rd = rd.fitting()
+	rd = rd.withinMemory()
 	if r.ContentLength > rd.Limit {
 		return Body{}, rd.tooLong()
 	}
@@ -104,7 +104,7 @@ func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	}
 	b, err := rd.fill(r.Context(), in, announced, http.NewResponseController(w).SetReadDeadline)
 	b.Wire = wire.n
-	return b, rd.broken(w, r, err)
+	return b, rd.readError(w, r, err)
 }
 
 // ReadJSON reads the body of a request into v, by Decode.
@@ -121,13 +121,13 @@ func (rd Reader) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 // waits for no memory. refused says why b is not the whole body: it is longer than Limit, memory is
 // short, or the body did not come in time. err says why the body cannot be read.
 func (rd Reader) ReadAhead(w http.ResponseWriter, r *http.Request) (b Body, refused *plugins.Error, err error) {
-	rd = rd.fitting()
+	rd = rd.withinMemory()
 	if r.ContentLength > rd.Limit {
 		return b, rd.tooLong(), nil
 	}
 	b, err = rd.fill(over, r.Body, r.ContentLength, http.NewResponseController(w).SetReadDeadline)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return b, late(w, r), nil
+		return b, lateError(w, r), nil
 	}
 	if ours, ok := errors.AsType[*plugins.Error](err); ok {
 		refused, err = ours, nil
@@ -147,7 +147,7 @@ var over = func() context.Context {
 type ahead struct {
 	io.ReadCloser
 	first []byte
-	err   error // behind them, nil if more is to be read
+	err   error // after them, nil if more is to be read
 }
 
 func (a *ahead) Read(p []byte) (n int, err error) {
@@ -225,9 +225,9 @@ func (rd Reader) tooLong() *plugins.Error {
 	return plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", "The body is over %d bytes long.", rd.Limit)
 }
 
-// late is what a client is told whose body did not come in time. The connection has the rest of
+// lateError is what a client is told whose body did not come in time. The connection has the rest of
 // the body, which must not be taken for another request.
-func late(w http.ResponseWriter, r *http.Request) *plugins.Error {
+func lateError(w http.ResponseWriter, r *http.Request) *plugins.Error {
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
@@ -236,13 +236,13 @@ func late(w http.ResponseWriter, r *http.Request) *plugins.Error {
 		"The body did not come in time: it has %.0f seconds, and one more for each %d KiB.", patience.Seconds(), leastRate>>10)
 }
 
-// broken is what a client is told of a body that cannot be read.
-func (rd Reader) broken(w http.ResponseWriter, r *http.Request, err error) error {
+// readError is what a client is told of a body that cannot be read.
+func (rd Reader) readError(w http.ResponseWriter, r *http.Request, err error) error {
 	if _, isAnswer := errors.AsType[*plugins.Error](err); err == nil || isAnswer {
 		return err
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return late(w, r)
+		return lateError(w, r)
 	}
 	if _, bounded := errors.AsType[*http.MaxBytesError](err); bounded || errors.Is(err, coding.ErrTooLong) {
 		return rd.tooLong()

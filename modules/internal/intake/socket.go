@@ -23,7 +23,7 @@ type Socket struct {
 // Socket returns the socket whose frames come from in, which may have bytes of conn
 // already. Answers to control frames are written to out.
 func (rd Reader) Socket(conn net.Conn, in io.Reader, out io.Writer) *Socket {
-	return &Socket{rd.fitting(), conn, wsutil.Reader{
+	return &Socket{rd.withinMemory(), conn, wsutil.Reader{
 		Source: in, State: ws.StateServerSide, CheckUTF8: true,
 		OnIntermediate: wsutil.ControlFrameHandler(out, ws.StateServerSide),
 	}}
@@ -48,7 +48,7 @@ func (s *Socket) Next(ctx context.Context) (Body, error) {
 		header, err := s.frames.NextFrame()
 		switch {
 		case err != nil:
-			return Body{}, closing(err)
+			return Body{}, closingError(err)
 		case header.OpCode.IsControl():
 			if err := s.frames.OnIntermediate(header, &s.frames); err != nil {
 				return Body{}, err // a malformed close has its answer
@@ -67,14 +67,14 @@ func (s *Socket) Next(ctx context.Context) (Body, error) {
 		b, err := s.reader.fill(ctx, &s.frames, announced, s.conn.SetReadDeadline)
 		if err != nil {
 			b.Release()
-			return Body{}, closing(err)
+			return Body{}, closingError(err)
 		}
 		return b, nil
 	}
 }
 
-// closing is what a client is told whose frames cannot be read.
-func closing(err error) error {
+// closingError is what a client is told whose frames cannot be read.
+func closingError(err error) error {
 	refused, _ := errors.AsType[*plugins.Error](err)
 	_, malformed := errors.AsType[ws.ProtocolError](err)
 	switch {

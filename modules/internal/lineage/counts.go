@@ -16,7 +16,7 @@ import (
 // many tokens of the next turn of a conversation, and at most one for each byte that the turn
 // adds: no tokenizer makes a token of less. The zero Counts is empty.
 type Counts struct {
-	mu     sync.Mutex
+	mu     sync.Mutex       // guards all fields
 	of     map[uint64]count // by the hash of the whole conversation
 	pieces int              // hashes in of
 }

@@ -17,7 +17,7 @@ import (
 
 // An Index remembers the newest calls of one store, within maxSize. The zero Index is empty.
 type Index struct {
-	mu             sync.Mutex
+	mu             sync.Mutex // guards all fields
 	slots          slab[call]
 	blocks         slab[block]
 	toolCounts     slab[toolCounts]

@@ -274,9 +274,9 @@ func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending)
 // calls would not help, or if the call has waited.
 func (m *Budgets) tryReserve(ctx context.Context, t *Bill, part *share, s Spending, waited bool) (short *credits.InsufficientError, reserved bool, err error) {
 	r, holds := &part.Reservation, part.Holds
-	r.Holds = part.sparing(s, t.bounding)
+	r.Holds = part.reducedHolds(s, t.bounding)
 	for range len(r.Holds) + 2 { // each account may be short once, and the first without what is spared
-		r.Lost = part.lost()
+		r.Lost = part.maxLost()
 		err = t.ledger.Reserve(ctx, *r)
 		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
 			if err = m.seed(ctx, t.ledger, r.Org); err == nil {
@@ -309,10 +309,10 @@ func (m *Budgets) tryReserve(ctx context.Context, t *Bill, part *share, s Spendi
 	return short, true, nil // calls came between
 }
 
-// sparing returns the holds of a share. If the call can be lowered, a twentieth of each limit
+// reducedHolds returns the holds of a share. If the call can be lowered, a twentieth of each limit
 // stays free of it for calls that are lowered: else a few that ask for far more than they
 // write hold all that is left, and others are refused.
-func (part *share) sparing(s Spending, budgets bounding) []credits.Hold {
+func (part *share) reducedHolds(s Spending, budgets bounding) []credits.Hold {
 	if s.Fit == (bound.Limits{}) || !part.metered() {
 		return part.Holds
 	}

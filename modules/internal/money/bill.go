@@ -72,8 +72,8 @@ func (part *share) set(amount plugins.Count) {
 	part.Amount = part.max
 }
 
-// lost is what the call has used at most if the process is killed before the call ends.
-func (part *share) lost() plugins.Nanodollars {
+// maxLost is what the call has used at most if the process is killed before the call ends.
+func (part *share) maxLost() plugins.Nanodollars {
 	if !part.metered() { // calls at once end with the process, and the number of calls is charged before they are made
 		return 0
 	}

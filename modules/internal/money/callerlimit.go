@@ -83,7 +83,7 @@ const maxCallerAccounts = 50_000
 // callerAccounts are the accounts of limits that callers set, by organisation. The zero value
 // has none.
 type callerAccounts struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards org
 	org map[string]*accountsOf
 }
 

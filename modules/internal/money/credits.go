@@ -67,7 +67,7 @@ func (m *Budgets) Balance(ctx context.Context, org string) (credits.Balance, err
 	return ledger.Balance(ctx, credits.Hold{Account: credits.Account{Org: org}})
 }
 
-// HasCredits tells whether an organisation pays for calls with platform credentials.
+// HasCredits reports whether an organisation pays for calls with platform credentials.
 func (m *Budgets) HasCredits(org string) bool {
 	_, has := m.grants[org]
 	return has

@@ -82,7 +82,7 @@ func (t *Bill) setAsideSurplus(ctx context.Context, part *share, admitted plugin
 		return nil
 	}
 	surplus.set(plugins.Known(int64(part.Amount - admitted)))
-	if surplus.Lost = surplus.lost(); part.outlives() {
+	if surplus.Lost = surplus.maxLost(); part.outlives() {
 		surplus.ID, surplus.Until = surplusShare(t.batch, part.quantity), part.Until
 	}
 	if err := t.ledger.Reserve(ctx, surplus.Reservation); err != nil {

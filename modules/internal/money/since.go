@@ -82,7 +82,7 @@ func (m *Budgets) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) e
 		h.Budget += "\nsince " + name
 		return h
 	}
-	to, err := beginning(ctx, ledger, of, mark("first"), mark("time"), now)
+	to, err := beginningOf(ctx, ledger, of, mark("first"), mark("time"), now)
 	if err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func (m *Budgets) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) e
 	return nil
 }
 
-// beginning returns when a budget began: now, unless the ledger has another time, as the value of an
+// beginningOf returns when a budget began: now, unless the ledger has another time, as the value of an
 // account that is charged together with first. A budget that has counted before began at 0.
-func beginning(ctx context.Context, ledger credits.Ledger, of, first, at credits.Hold, now storage.Timestamp) (storage.Timestamp, error) {
+func beginningOf(ctx context.Context, ledger credits.Ledger, of, first, at credits.Hold, now storage.Timestamp) (storage.Timestamp, error) {
 	first.Begins, first.Ends, at.Begins, at.Ends = 0, 0, 0, 0
 	balances, err := ledger.Counted(ctx, at)
 	if err != nil {

@@ -153,7 +153,7 @@ func TestFilesThatAreNoResults(t *testing.T) {
 	}
 }
 
-// A result that is too long to be read is skipped, and those behind it are recorded.
+// A result that is too long to be read is skipped, and those after it are recorded.
 func TestResultsThatAreTooLong(t *testing.T) {
 	x, kept := begin(t)
 	lines := strings.SplitN(openAIResults, "\n", 2)

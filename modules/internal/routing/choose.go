@@ -100,10 +100,10 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 	well := true
 	for i := range places {
 		places[i].State = health.state(&places[i])
-		well = well && places[i].State.behind() == 0
+		well = well && places[i].State.rank() == 0
 	}
 	if !well {
-		putBehind(places)
+		putUnwellLast(places)
 	}
 	return places, nil
 }
@@ -122,15 +122,15 @@ func noneTakes(targets []Target) *plugins.Error {
 	}
 }
 
-// putBehind puts targets that fail, or are at their limit, behind the others. A limit of the
+// putUnwellLast puts targets that fail, or are at their limit, after the others. A limit of the
 // organisation's own accounts is waited for before the platform pays.
-func putBehind(places []Place) {
-	ownIsWell := slices.ContainsFunc(places, func(p Place) bool { return !p.Account.Platform && p.State.behind() == 0 })
+func putUnwellLast(places []Place) {
+	ownIsWell := slices.ContainsFunc(places, func(p Place) bool { return !p.Account.Platform && p.State.rank() == 0 })
 	behind := func(p Place) int {
 		if p.State == Limited && !p.Account.Platform && !ownIsWell {
 			return 0
 		}
-		return p.State.behind()
+		return p.State.rank()
 	}
 	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(behind(a), behind(b)) })
 }
@@ -165,8 +165,8 @@ func (c *Choice) takes(described *storage.Record) bool {
 
 func noContent() *storage.Content { return new(storage.Content) }
 
-// behind is 0 for the states of targets that are tried first.
-func (s State) behind() int {
+// rank is 0 for the states of targets that are tried first.
+func (s State) rank() int {
 	switch s {
 	case Open:
 		return 2
@@ -199,7 +199,7 @@ func (a *Alias) arrange(places []Place, ask *Ask) {
 		if !places[i].Account.Platform {
 			continue
 		}
-		for j := i + 1; j < len(places); j++ { // an own account of the same choice behind it
+		for j := i + 1; j < len(places); j++ { // an own account of the same choice after it
 			if places[j].Choice == places[i].Choice && !places[j].Account.Platform {
 				places[i], places[j] = places[j], places[i]
 				break
@@ -310,7 +310,7 @@ func (p *Place) asGoodAs(first *Place) bool {
 // the place is well, as good, and nobody has asked for the other one first.
 func (p *Place) CanReplace(refused *Place) bool {
 	chosen := p.entry == refused.entry || p.Alias != nil && p.Alias == refused.Alias && !p.Alias.inOrder()
-	return chosen && p.State.behind() == 0 && p.asGoodAs(refused)
+	return chosen && p.State.rank() == 0 && p.asGoodAs(refused)
 }
 
 // Equals counts the targets that would have been as good for a call as the first one, itself

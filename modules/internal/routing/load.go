@@ -10,7 +10,7 @@ import (
 
 // Loads knows how busy and how fast targets are, in this process. The zero value knows nothing.
 type Loads struct {
-	mu sync.Mutex
+	mu sync.Mutex           // guards of
 	of map[shared.Key]*load // by circuit
 }
 

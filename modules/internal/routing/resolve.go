@@ -37,7 +37,7 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 	var missing []string
 	entries := 0
 	add := func(name string, alias *Alias, choice *Choice) {
-		found := r.entry(targets, name)[len(targets):] // behind the targets, in the same memory
+		found := r.entry(targets, name)[len(targets):] // after the targets, in the same memory
 		if len(found) == 0 {
 			missing = append(missing, name)
 		}

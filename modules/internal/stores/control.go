@@ -10,7 +10,7 @@ import (
 
 // controlFile opens the control objects of a store.
 type controlFile struct {
-	mu   sync.RWMutex
+	mu   sync.RWMutex  // guards all fields
 	file *embedded.Log // nil until it is needed, and when closed
 	log  control.Log   // the file, or what nodes share; nil when closed
 	none bool          // there was no file; log may have made one since

@@ -14,7 +14,7 @@ import (
 // holds are the holds of a store's organisations, as they were read at a version of the control
 // objects.
 type holds struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards all fields
 	log     control.Log
 	version uint64
 	byOrg   map[string][]journal.Hold

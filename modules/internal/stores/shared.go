@@ -12,35 +12,35 @@ import (
 	"github.com/weirhq/weir/storage/shared"
 )
 
-// Shared is what a module of the namespace `llm.shared` provides: what several nodes
-// have in common beside their records.
+// Shared is a module of the namespace `llm.shared`: it opens what several nodes have in common beside
+// their records.
 type Shared interface {
-	// Key tells apart what is shared elsewhere, or in another way.
+	// Key identifies the place: modules with the same key share the same things.
 	Key() string
-	// Open opens what the gateways of a store share, whose directory on this node is
-	// dir. It does not wait for a server.
+	// Open opens what the gateways of a store share. dir is the store's directory on this node. Open
+	// does not wait for a server.
 	Open(store, dir string, logger *zap.Logger) (shared.State, error)
 }
 
-// sharing is what the gateways of a store share: in this process, or with other nodes.
-// A reload that changes where opens another; calls in flight are charged to the one
-// that they began with.
+// sharing is what the gateways of a store share: in this process, or with other nodes. A reload that
+// changes the place opens the new one. The old one stays open until the store closes, because calls
+// in flight are charged where they began.
 type sharing struct {
 	memory   shared.LocalMemory
 	breakers shared.LocalBreakers
 	nodes    atomic.Pointer[shared.State] // nil while nothing is shared with other nodes
 
 	// The mutex of the store guards the rest.
-	key          string           // of what is open, "" for this process
-	credits      credits.Ledger   // nil until they are asked for, or opened with nodes
-	ledger       *embedded.Ledger // of the file beside the journal, open until the store closes; nil until it is needed
-	err          error            // why they do not open. The next configuration tries again
+	key          string           // of the place that is open, "" for this process
+	credits      credits.Ledger   // nil until they are needed, or nodes is open
+	ledger       *embedded.Ledger // the file beside the journal, open until the store closes; nil until it is needed
+	err          error            // why nodes or ledger do not open; the next configuration tries again
 	stopSettling func()           // ends the settler of the credits, nil if there is none
-	retired      []shared.State   // of earlier configurations
+	retired      []shared.State   // the places of earlier configurations, still open
 }
 
-// share opens what the configuration in force shares with other nodes. It needs the
-// mutex, and an open journal, which makes the directory.
+// share opens what the configuration in force shares with other nodes, unless it is open or has failed
+// to open. The caller holds the mutex, and the journal is open, which makes the directory.
 func (s *Store) share() {
 	if len(s.configs) == 0 { // calls in flight outlive the last configuration
 		return
@@ -68,8 +68,8 @@ func (s *Store) share() {
 	s.shared.stopSettling = s.settler(s.shared.credits).run()
 }
 
-// retire puts away what is in force. The ledger of the file stays open: a later configuration may
-// use the file again, while calls in flight still write to it.
+// retire takes what is in force out of use, and leaves it open for calls in flight. The ledger of the
+// file stays, because a later configuration may use the file again.
 func (s *sharing) retire() {
 	if s.stopSettling != nil {
 		s.stopSettling()
@@ -107,9 +107,9 @@ func (s *Store) sharedNodes() (*shared.State, error) {
 	return s.shared.nodes.Load(), s.shared.err
 }
 
-// Credits returns the credits of the organisations that live in the store: those that
-// nodes share, or a file beside the journal. They are open as long as it is. A ledger
-// that does not open is tried again when a configuration starts.
+// Credits returns the ledger of the organisations that live in the store: the one that nodes share, or
+// a file beside the journal. It is open as long as the journal is. After an error, the next
+// configuration tries again.
 func (s *Store) Credits() (credits.Ledger, error) {
 	if _, err := s.Journal(); err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (s *Store) Credits() (credits.Ledger, error) {
 	return ledger, nil
 }
 
-// openLedger opens the ledger beside the journal, and charges again what a power cut has taken. As
-// long as the ledger does not open, the journal keeps the segments from which it is to be charged.
-// It needs the mutex, and an open journal.
+// openLedger opens the ledger beside the journal, and charges again what a power cut has lost. Until
+// the ledger is open, the journal deletes no segment from which it may have to be charged. The caller
+// holds the mutex, and the journal is open.
 func (s *Store) openLedger() error {
 	if s.shared.ledger != nil || s.shared.err != nil {
 		return s.shared.err
@@ -153,7 +153,7 @@ func (s *Store) openLedger() error {
 	return err
 }
 
-// Memory returns what the gateways of the store remember of answers.
+// Memory returns what the gateways of the store remember of answers, such as who owns a response.
 func (s *Store) Memory() shared.Memory {
 	if state := s.shared.nodes.Load(); state != nil {
 		return (*state).Memory()
@@ -169,8 +169,8 @@ func (s *Store) Breakers() shared.Breakers {
 	return &s.shared.breakers
 }
 
-// Affinity returns where other nodes have conversations in a provider's cache, nil while nothing is
-// shared with other nodes.
+// Affinity returns the shared knowledge of which provider has which conversation in its cache, nil
+// while nothing is shared with other nodes.
 func (s *Store) Affinity() shared.Affinity {
 	if state := s.shared.nodes.Load(); state != nil {
 		return (*state).Affinity()

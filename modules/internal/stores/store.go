@@ -165,7 +165,7 @@ func (c *Config) Start() error {
 	if err := c.store.start(); err != nil {
 		return err
 	}
-	c.store.started(c)
+	c.store.applyConfig(c)
 	if _, err := c.store.ControlIfAny(); err != nil { // without its holds, nothing is deleted
 		c.logger.Error("retention and erasures wait: the holds cannot be read", zap.Error(err))
 	}
@@ -239,7 +239,7 @@ type Store struct {
 	exported  atomic.Pointer[exported] // nil where nobody asked for it
 	serves    atomic.Bool              // its journal is open, and its organisations have their first credits
 
-	mu sync.Mutex
+	mu sync.Mutex // guards the fields up to answers
 	// configs are the configurations that refer to the store, by age: the first is
 	// in force, and options are its settings, which the journal opens with.
 	configs []*Config
@@ -299,8 +299,8 @@ func (s *Store) leave(c *Config) {
 	}
 }
 
-// started applies the settings of a configuration to the open store, unless an earlier one is in force.
-func (s *Store) started(c *Config) {
+// applyConfig applies the settings of a configuration to the open store, unless an earlier one is in force.
+func (s *Store) applyConfig(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared.err = nil

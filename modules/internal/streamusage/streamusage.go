@@ -147,7 +147,7 @@ func EventLen(p []byte) int {
 	}
 }
 
-// lineEnd is the offset behind the line end at i.
+// lineEnd is the offset after the line end at i.
 func lineEnd(p []byte, i int) int {
 	if p[i] == '\r' && i+1 < len(p) && p[i+1] == '\n' {
 		return i + 2
@@ -155,7 +155,7 @@ func lineEnd(p []byte, i int) int {
 	return i + 1
 }
 
-// isUsageOnly tells whether an event is a chunk with usage and no choices.
+// isUsageOnly reports whether an event is a chunk with usage and no choices.
 func isUsageOnly(event []byte) bool {
 	if !bytes.Contains(event, []byte(`"usage"`)) {
 		return false

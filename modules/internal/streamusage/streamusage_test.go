@@ -73,7 +73,7 @@ func TestFilterAtAnyChunking(t *testing.T) {
 	}
 }
 
-// An event of any length passes, and the chunk behind it is taken out still.
+// An event of any length passes, and the chunk after it is taken out still.
 func TestFilterAfterALongEvent(t *testing.T) {
 	crlf := strings.NewReplacer("\n", "\r\n")
 	for _, end := range []string{"\"}]}", "\"}],\"usage\":null}", "\"}]}\n: comment"} {

@@ -54,7 +54,7 @@ type Tunnel struct {
 // Direction is one of the two directions of a tunnel. Its lock is held by the goroutine that
 // passes its bytes on, and nobody else waits for the lock before the end.
 type Direction struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards reader, stopped and failed
 	reader  *websocket.Reader
 	t       *Tunnel
 	stopped bool

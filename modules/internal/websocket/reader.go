@@ -107,7 +107,7 @@ func (r *Reader) Write(p []byte) { r.pump.Write(p) }
 // Stop ends the reading. A Reader that was written to must be stopped.
 func (r *Reader) Stop() { r.pump.Close() }
 
-// Closed tells whether the frame was read that closes the direction.
+// Closed reports whether the frame was read that closes the direction.
 func (r *Reader) Closed() bool { return r.closed }
 
 // Err is why the frames cannot be read any more, nil as long as they can and once

@@ -62,7 +62,7 @@ func (t *Trial) would(r *recorded) (*span, *routing.Share) {
 	}
 	for i := range r.shares {
 		t.spans = append(t.spans, span{})
-		if !t.at(r, &r.shares[i], &t.spans[i]) {
+		if !t.price(r, &r.shares[i], &t.spans[i]) {
 			t.spans = t.spans[:0]
 			return nil, nil
 		}
@@ -112,8 +112,8 @@ func (t *Trial) ran(r *storage.Record) bool {
 	return t.policy.Name != "" && r.RequestModel == t.policy.Name
 }
 
-// at sets what a call would have cost at a target, and reports whether anybody can say.
-func (t *Trial) at(r *recorded, s *routing.Share, of *span) bool {
+// price sets in of what a call would have cost at a target, and reports whether that is known.
+func (t *Trial) price(r *recorded, s *routing.Share, of *span) bool {
 	if s.Listed == nil {
 		return false
 	}

@@ -47,14 +47,14 @@ type Run struct {
 
 	cancel context.CancelFunc
 
-	mu        sync.Mutex
+	mu        sync.Mutex // guards the fields below, except ended and published
 	events    []event
 	size      int
 	response  []byte // the response as it is now
 	cancelled bool
 	more      chan struct{} // closed when there is another event, or the end
 	ended     chan struct{}
-	published int // bytes of events that other nodes have
+	published int // bytes of events that other nodes have; guarded by the mutex of Runs
 
 	reserved  int64 // the memory of the events, in bytes; it counts as copies of bodies do
 	forgotten bool  // there was no memory for the events
@@ -188,7 +188,7 @@ func (r *Run) HasEvents() bool {
 // errForgotten ends a stream whose events there is no memory for.
 var errForgotten = errors.New("there is no memory for the events of the response")
 
-// next returns the events behind a position, and a channel that is closed when another event
+// next returns the events after a position, and a channel that is closed when another event
 // comes.
 func (r *Run) next(at int) ([]event, <-chan struct{}, error) {
 	r.mu.Lock()

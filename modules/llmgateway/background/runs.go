@@ -20,11 +20,11 @@ const (
 
 // Runs are the responses in the background of a process. The zero Runs is empty.
 type Runs struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards all fields, and published of each Run
 	byID    map[key]*Run
 	running int
-	ended   []*Run // the first to end first
-	size    int    // bytes
+	ended   []*Run // in the order in which they ended
+	size    int    // of the events of ended, in bytes
 
 	published int // bytes of events that other nodes have
 }

@@ -65,7 +65,7 @@ func IDs(record uuid.UUID) func(prefix string) string {
 	}
 }
 
-// maxSuffix bounds the length of an item's id behind the id of the record.
+// maxSuffix bounds the length of an item's id after the id of the record.
 const maxSuffix = len("_99999")
 
 // RecordOf returns the record in an id of a response, or of an item of its input or output. A

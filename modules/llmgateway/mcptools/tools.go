@@ -73,7 +73,7 @@ type Tools struct {
 	remaining int64                         // how many calls may still be made
 	parsed    func() (*translate.Request, error)
 
-	mu          sync.Mutex
+	mu          sync.Mutex        // guards the fields below
 	size        int64             // of the servers' answers so far, in bytes
 	reservation *admission.Answer // the memory that size takes
 }

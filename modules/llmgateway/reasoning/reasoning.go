@@ -122,7 +122,7 @@ func (m Memory) Restore(turns []translate.Turn) {
 	}
 }
 
-// upToCalls cuts items behind each call. The last piece may end without a call.
+// upToCalls cuts items after each call. The last piece may end without a call.
 func upToCalls(items []translate.Item) iter.Seq2[[]translate.Item, *translate.ToolCall] {
 	return func(yield func([]translate.Item, *translate.ToolCall) bool) {
 		for len(items) > 0 {

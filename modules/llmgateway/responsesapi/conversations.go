@@ -62,7 +62,7 @@ func (c *Call) conversation() (*storage.Conversation, error) {
 }
 
 // items returns items of the conversation, once there is memory for them. A page with too many
-// bytes becomes shorter, down to an item and the item behind it.
+// bytes becomes shorter, down to an item and the item after it.
 func (c *Call) items(page *storage.ItemPage) ([]string, error) {
 	measured := *page
 	measured.Measure = true

@@ -24,9 +24,9 @@ type Claims struct {
 	all string // JSON
 }
 
-// with returns the claims with others, in JSON, that the issuer says of the same bearer. Those
+// merge returns the claims with others, in JSON, that the issuer says of the same bearer. Those
 // of the token stay as they are.
-func (c Claims) with(others []byte) (Claims, error) {
+func (c Claims) merge(others []byte) (Claims, error) {
 	if err := intake.CheckJSON(others); err != nil {
 		return Claims{}, fmt.Errorf("the claims at the UserInfo endpoint: %w", err)
 	}

@@ -50,7 +50,7 @@ type Issuer struct {
 	source    source
 	now       func() time.Time
 
-	mu       sync.Mutex
+	mu       sync.Mutex     // guards the fields below
 	provider *oidc.Provider // nil until the issuer has answered
 	verified map[[sha256.Size]byte]Claims
 	since    time.Time // when the first of verified was

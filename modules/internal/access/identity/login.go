@@ -97,7 +97,7 @@ func (l *Login) complete(ctx context.Context, c Claims, tokens *oauth2.Token) (C
 	if err := info.Claims(&claims); err != nil {
 		return Claims{}, err
 	}
-	return c.with(claims)
+	return c.merge(claims)
 }
 
 func (l *Login) config(ctx context.Context, callback string) (*oauth2.Config, error) {

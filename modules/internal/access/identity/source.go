@@ -23,7 +23,7 @@ var errAsked = errors.New("the keys of the issuer were read a moment ago")
 type source struct {
 	through http.RoundTripper
 
-	mu     sync.Mutex
+	mu     sync.Mutex           // guards the fields below
 	asked  map[string]time.Time // by URL
 	failed error                // by which the last answer failed, nil if it did not
 }

@@ -20,7 +20,7 @@ func line(model string) string {
 	return `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":` + asked(model) + `}`
 }
 
-// form is a form with a file, in which fields stand before and behind.
+// form is a form with a file, in which fields stand before and after.
 func form(file string) string {
 	return "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--b\r\n" +
 		"Content-Disposition: form-data; name=\"file\"; filename=\"{}.jsonl\"\r\nContent-Type: application/jsonl\r\n\r\n" + file +
