@@ -90,7 +90,7 @@ func parseAlert(to *[]*llmapp.AlertRule) directive.Option {
 	}
 }
 
-// parseWhen parses a condition, as in `cost > 100 over 1h`. A `%` behind the number is for readers.
+// parseWhen parses a condition, as in `cost > 100 over 1h`. A `%` after the number is for readers.
 func parseWhen(d *caddyfile.Dispenser, r *llmapp.AlertRule) error {
 	args := d.RemainingArgs()
 	const example = "as in `when cost > 100 over 1h` or `when requests < 0.5 over 1h than last_week`"

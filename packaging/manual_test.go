@@ -26,7 +26,7 @@ func TestManualIsWhole(t *testing.T) {
 	for _, page := range pages {
 		manual.WriteString(read(t, page))
 	}
-	words := make(map[string]bool) // in code, alone or with arguments behind them
+	words := make(map[string]bool) // in code, alone or with arguments after them
 	for i, code := range strings.FieldsFunc(manual.String(), func(r rune) bool { return r == '`' }) {
 		for word := range strings.FieldsFuncSeq(code, func(r rune) bool { return strings.ContainsRune(" \n\t\"(){}[]:|,", r) }) {
 			words[word] = words[word] || i > 0

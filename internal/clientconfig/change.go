@@ -189,7 +189,7 @@ func (c *Client) undone(change *Change) ([]byte, error) {
 	return text, nil
 }
 
-// same tells whether texts differ in blank lines and in white space at the ends of lines alone.
+// same reports whether texts differ in blank lines and in white space at the ends of lines alone.
 func same(a, b string) bool {
 	trim := func(s string) (lines []string) {
 		for line := range strings.SplitSeq(s, "\n") {

@@ -14,7 +14,7 @@ import (
 // Name is what database/sql calls the driver.
 const Name = "sqlite"
 
-// BindsNull tells whether a parameter that nothing is bound to must be bound to NULL: the driver
+// BindsNull reports whether a parameter that nothing is bound to must be bound to NULL: the driver
 // takes it for a mistake.
 const BindsNull = true
 

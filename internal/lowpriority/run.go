@@ -64,12 +64,12 @@ func Allow(calls int) {
 // in place of four on two processors, a call takes a tenth less of the processor.
 var threads added
 
-// linger is how long the threads stay behind the last call, because to change their number
+// linger is how long the threads stay after the last call, because to change their number
 // stops the process for a moment.
 const linger = 500 * time.Millisecond
 
 type added struct {
-	mu      sync.Mutex
+	mu      sync.Mutex  // guards all fields
 	allowed int         // by Allow
 	now     int         // that are there
 	running int         // calls of Run

@@ -58,7 +58,7 @@ func (s Set) Of(name string) Label {
 type Bounded struct {
 	Max int
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards names
 	names Set
 }
 

@@ -60,7 +60,7 @@ func TestBodyRemovesTheCredentialsOfMCPServers(t *testing.T) {
 	}
 }
 
-// encoded is a text in UTF-16 or UTF-32, behind a byte order mark if there is one.
+// encoded is a text in UTF-16 or UTF-32, after a byte order mark if there is one.
 func encoded(text string, order binary.AppendByteOrder, width int, mark string) string {
 	var b []byte
 	for _, r := range mark + text {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Header tells whether a header of that canonical name carries credentials, or
+// Header reports whether a header of that canonical name carries credentials, or
 // content: prompts travel in `<prefix>-Prompt-Input-<Name>`, and any property in
 // `<prefix>-Properties`.
 func Header(name string) bool {

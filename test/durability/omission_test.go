@@ -131,7 +131,7 @@ func (f *ending) answered(c *call) int {
 	return c.answerStatus()
 }
 
-// presence tells whether a canary may be in a file.
+// presence reports whether a canary may be in a file.
 type presence int
 
 const (

@@ -66,7 +66,7 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 	c.answer(w)
 }
 
-// answering tells whether the provider has begun to answer all these calls.
+// answering reports whether the provider has begun to answer all these calls.
 func (p *provider) answering(calls []*call) bool {
 	for _, c := range calls {
 		if !c.begun.Load() {
@@ -76,7 +76,7 @@ func (p *provider) answering(calls []*call) bool {
 	return true
 }
 
-// holding tells whether all these calls wait for their last piece.
+// holding reports whether all these calls wait for their last piece.
 func (p *provider) holding(calls []*call) bool {
 	for _, c := range calls {
 		if !c.holding.Load() {

@@ -149,7 +149,7 @@ func (w *weir) start(c config) {
 	w.await("the process is ready", func() bool { return w.ready() == nil && w.listens() })
 }
 
-// listens tells whether the site takes connections.
+// listens reports whether the site takes connections.
 func (w *weir) listens() bool {
 	connection, err := net.Dial("tcp", w.site)
 	if err != nil {
@@ -396,7 +396,7 @@ func (w *weir) query(prefix, key string, since time.Time) map[string]*record {
 	}
 }
 
-// has tells whether a body that was answered has a text.
+// has reports whether a body that was answered has a text.
 func has(body json.RawMessage, text string) bool {
 	return bytes.Contains(body, []byte(text))
 }

@@ -94,8 +94,8 @@ func testRandom(t random, p Place) {
 	_ = m.Ledger.Close(context.Background())
 }
 
-// is reports whether err is want, nil included.
-func is(err, want error) bool {
+// matches reports whether err is want, nil included.
+func matches(err, want error) bool {
 	return want == nil && err == nil || want != nil && errors.Is(err, want)
 }
 
@@ -164,8 +164,8 @@ func (n *node) want(granted, spent, reserved plugins.Nanodollars) {
 // acme are the credits of an organisation.
 var acme = credits.Account{Org: "acme"}
 
-// of is a reservation for acme.
-func of(amount plugins.Nanodollars) credits.Reservation {
+// reservationOf is a reservation for acme.
+func reservationOf(amount plugins.Nanodollars) credits.Reservation {
 	return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount, Holds: []credits.Hold{{Account: acme}}}
 }
 
@@ -174,7 +174,7 @@ func testAccounting(t *testing.T, n *node) {
 	n.do(n.Grant(ctx, "acme", 70))
 	n.do(n.Grant(ctx, "acme", 40))
 	n.do(n.Grant(ctx, "acme", -10))
-	r := of(60)
+	r := reservationOf(60)
 	n.do(n.Reserve(ctx, r))
 	n.want(100, 0, 60)
 	n.do(n.Charge(ctx, r, 10))
@@ -190,7 +190,7 @@ func testAccounting(t *testing.T, n *node) {
 func testRepeated(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	r := of(60)
+	r := reservationOf(60)
 	for range 2 {
 		n.do(n.Reserve(ctx, r))
 		n.want(100, 0, 60)
@@ -210,15 +210,15 @@ func testRepeated(t *testing.T, n *node) {
 func testRefused(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	reserved := of(60)
+	reserved := reservationOf(60)
 	n.do(n.Reserve(ctx, reserved))
 	for name, c := range map[string]struct {
 		reservation  credits.Reservation
 		insufficient bool
 	}{
-		"too much":            {of(41), true},
+		"too much":            {reservationOf(41), true},
 		"no organisation":     {credits.Reservation{ID: uuid.New(), Org: "nobody", Holds: []credits.Hold{{Account: credits.Account{Org: "nobody"}}}}, true},
-		"less than nothing":   {of(-1), false},
+		"less than nothing":   {reservationOf(-1), false},
 		"no account":          {credits.Reservation{ID: uuid.New(), Org: "acme"}, false},
 		"an id that is taken": {credits.Reservation{ID: reserved.ID, Org: "acme", Amount: 1, Holds: []credits.Hold{{Account: acme}}}, false},
 	} {
@@ -228,8 +228,8 @@ func testRefused(t *testing.T, n *node) {
 		}
 	}
 	n.want(100, 0, 60)
-	n.do(n.Reserve(ctx, of(40)))
-	n.do(n.Reserve(ctx, of(0)))
+	n.do(n.Reserve(ctx, reservationOf(40)))
+	n.do(n.Reserve(ctx, reservationOf(0)))
 	n.want(100, 0, 100)
 	if list, err := n.Balances(ctx); err != nil || len(list) != 1 {
 		t.Errorf("who was refused has an account: %+v, %v", list, err)
@@ -239,11 +239,11 @@ func testRefused(t *testing.T, n *node) {
 func testBeyond(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	r := of(75)
+	r := reservationOf(75)
 	n.do(n.Reserve(ctx, r))
 	n.do(n.Charge(ctx, r, 120))
 	n.want(100, 120, 0)
-	if err := n.Reserve(ctx, of(0)); !errors.Is(err, credits.ErrInsufficient) {
+	if err := n.Reserve(ctx, reservationOf(0)); !errors.Is(err, credits.ErrInsufficient) {
 		t.Errorf("reserved on a debt: %v", err)
 	}
 	n.do(n.Charge(ctx, r, 70))
@@ -255,12 +255,12 @@ func testBeyond(t *testing.T, n *node) {
 func testNoReservation(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	n.do(n.Release(ctx, of(1)))
-	released := of(10)
+	n.do(n.Release(ctx, reservationOf(1)))
+	released := reservationOf(10)
 	n.do(n.Reserve(ctx, released))
 	n.do(n.Charge(ctx, released, 10))
 	n.do(n.Release(ctx, released))
-	for name, r := range map[string]credits.Reservation{"never made": of(10), "released": released} {
+	for name, r := range map[string]credits.Reservation{"never made": reservationOf(10), "released": released} {
 		if err := n.Charge(ctx, r, 20); !errors.Is(err, credits.ErrNoReservation) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
@@ -292,7 +292,7 @@ func testRestart(t *testing.T, n *node) {
 		before, err := n.Balance(ctx, credits.Hold{Account: acme})
 		n.do(err)
 		n.do(n.Grant(ctx, "acme", 100))
-		lost, charged, ends, released := of(40), of(10), of(30), of(10)
+		lost, charged, ends, released := reservationOf(40), reservationOf(10), reservationOf(30), reservationOf(10)
 		lost.Lost, charged.Lost, released.Lost = 35, 10, 10
 		for _, r := range []credits.Reservation{lost, charged, ends, released} {
 			n.do(n.Reserve(ctx, r))
@@ -305,7 +305,7 @@ func testRestart(t *testing.T, n *node) {
 		n.open()
 		spent := before.Spent + 35 + 15 + 5
 		n.want(before.Granted+100, spent, 0)
-		all := of(before.Granted + 100 - spent)
+		all := reservationOf(before.Granted + 100 - spent)
 		if err := n.Reserve(ctx, all); err != nil {
 			t.Errorf("after %s what ends with the node is not free: %v", name, err)
 		}
@@ -317,7 +317,7 @@ func testSettled(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 1000))
 	run := credits.Hold{Account: credits.Account{Org: "acme", Budget: "run", Value: "a"}, Limit: 500}
-	untouched, cut, early, counted, lasts := of(60), of(50), of(40), of(30), of(20)
+	untouched, cut, early, counted, lasts := reservationOf(60), reservationOf(50), reservationOf(40), reservationOf(30), reservationOf(20)
 	untouched.Lost, cut.Lost, early.Lost, lasts.Lost, lasts.Until = 60, 50, 70, 20, ends
 	charged := map[uuid.UUID]plugins.Nanodollars{untouched.ID: 25, cut.ID: 20, early.ID: 0}
 	costs := map[uuid.UUID]plugins.Nanodollars{untouched.ID: 25, cut.ID: 50, early.ID: 7}
@@ -379,7 +379,7 @@ func testLasting(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
 	budget := credits.Hold{Account: credits.Account{Org: "acme", Budget: "run", Value: "a"}, Limit: 70}
-	r := of(60)
+	r := reservationOf(60)
 	r.Lost, r.Until = 60, ends
 	r.Holds = append(r.Holds, budget)
 	for range 2 {
@@ -392,7 +392,7 @@ func testLasting(t *testing.T, n *node) {
 		end()
 		n.open()
 		n.want(100, 0, 60)
-		if err := n.Reserve(ctx, of(41)); !errors.Is(err, credits.ErrInsufficient) {
+		if err := n.Reserve(ctx, reservationOf(41)); !errors.Is(err, credits.ErrInsufficient) {
 			t.Errorf("after %s, what is reserved is free: %v", name, err)
 		}
 	}
@@ -409,7 +409,7 @@ func testLasting(t *testing.T, n *node) {
 	if b, err := n.Balance(ctx, budget); err != nil || b.Spent != 25 || b.Reserved != 0 {
 		t.Errorf("the budget counts %+v, %v", b, err)
 	}
-	short := of(1)
+	short := reservationOf(1)
 	short.Lost = 1
 	n.do(n.Reserve(ctx, short))
 	for name, id := range map[string]uuid.UUID{"ended": r.ID, "never made": uuid.New(), "of a call": short.ID} {
@@ -432,7 +432,7 @@ func testLasting(t *testing.T, n *node) {
 func testExpired(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	lasting, r := of(20), of(60)
+	lasting, r := reservationOf(20), reservationOf(60)
 	lasting.Lost, lasting.Until = 20, storage.Millis(time.Now().Add(time.Hour))
 	r.Lost, r.Until = 60, storage.Millis(time.Now().Add(100*time.Millisecond))
 	n.do(n.Reserve(ctx, lasting))
@@ -440,7 +440,7 @@ func testExpired(t *testing.T, n *node) {
 	n.do(n.Reserve(ctx, r))
 	late := time.Now().Add(20 * time.Second)
 	for b := (credits.Balance{}); b.Spent != 60 || b.Reserved != 20; time.Sleep(10 * time.Millisecond) {
-		other := of(0)
+		other := reservationOf(0)
 		n.do(n.Reserve(ctx, other))
 		n.do(n.Release(ctx, other))
 		var err error
@@ -461,7 +461,7 @@ func testConcurrent(t *testing.T, n *node) {
 	for range 20 {
 		group.Go(func() {
 			for range 20 {
-				r := of(7)
+				r := reservationOf(7)
 				switch err := n.Reserve(ctx, r); {
 				case errors.Is(err, credits.ErrInsufficient):
 					refused.Add(1)
@@ -495,7 +495,7 @@ func testConcurrent(t *testing.T, n *node) {
 func testClosed(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	r := of(10)
+	r := reservationOf(10)
 	n.do(n.Reserve(ctx, r))
 	n.do(n.Close(ctx))
 	n.do(n.Close(ctx))
@@ -503,7 +503,7 @@ func testClosed(t *testing.T, n *node) {
 	_, balance := n.Balance(ctx, credits.Hold{Account: acme})
 	_, balances := n.Balances(ctx)
 	for name, err := range map[string]error{
-		"Grant": n.Grant(ctx, "acme", 1), "Seed": n.Seed(ctx, "other", 1), "Reserve": n.Reserve(ctx, of(1)),
+		"Grant": n.Grant(ctx, "acme", 1), "Seed": n.Seed(ctx, "other", 1), "Reserve": n.Reserve(ctx, reservationOf(1)),
 		"Charge": n.Charge(ctx, r, 1), "Release": n.Release(ctx, r), "End": ended, "Balance": balance, "Balances": balances,
 	} {
 		if !errors.Is(err, credits.ErrUnavailable) {

@@ -271,7 +271,7 @@ func (m *Machine) Step(t T) {
 			r.Charged, r.Released = amount, isEnd
 		}
 	}
-	if !is(err, want) {
+	if !matches(err, want) {
 		t.Fatalf("the error is %v, want %v", err, want)
 	}
 	m.Check(t)

@@ -10,7 +10,7 @@ import (
 
 // LocalAffinity is an Affinity of the nodes of a test. The zero value is empty.
 type LocalAffinity struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards places
 	places map[shared.Key]localPlace
 }
 

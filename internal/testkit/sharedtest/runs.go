@@ -16,7 +16,7 @@ type LocalRuns struct {
 	// Lease is for how long a node may be silent.
 	Lease time.Duration
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards byKey
 	byKey map[shared.Key]*localRun
 }
 

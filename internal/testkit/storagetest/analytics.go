@@ -121,7 +121,7 @@ func testGroupPages(t *testing.T, open opener) {
 	}
 }
 
-// groupPage asks for the page behind a cursor, and returns the names that are on it and the
+// groupPage asks for the page after a cursor, and returns the names that are on it and the
 // cursor of the last.
 func groupPage[A, G any](t *testing.T, q interface {
 	storage.Question[A]

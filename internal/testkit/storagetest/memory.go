@@ -20,7 +20,7 @@ type Memory struct {
 	// Refresh, if not nil, brings the memory up to date before each query.
 	Refresh func(context.Context) error
 
-	mu        sync.RWMutex
+	mu        sync.RWMutex // guards the fields below
 	contents  storage.Contents
 	positions map[uuid.UUID]storage.Position // by journal
 	records   map[storage.RecordKey]*entry

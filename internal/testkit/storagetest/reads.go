@@ -78,7 +78,7 @@ func testColumns(t *testing.T, open opener) {
 	}
 }
 
-// agrees tells whether the backend answers as Evaluate does.
+// agrees reports whether the backend answers as Evaluate does.
 func (s *store) agrees(q *storage.RequestQuery, records []*storage.Record, contents Contents) bool {
 	s.Helper()
 	got, want := ids(s.query(q)), ids(storage.Evaluate(q, records, contents.Of))
