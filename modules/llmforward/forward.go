@@ -174,6 +174,12 @@ func (p *passage) copy(flush bool) error {
 	if p.resp.Body == http.NoBody {
 		return nil
 	}
+	if complete, ok := p.resp.Body.(io.WriterTo); ok && !flush { // it is in memory, as an answer of the cache is
+		if _, err := complete.WriteTo(p.w); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		return nil
+	}
 	controller := http.NewResponseController(p.w)
 	if flush {
 		_ = controller.Flush()

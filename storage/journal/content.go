@@ -67,8 +67,9 @@ type contentReader struct {
 	index   *sealedIndex
 	// rewrites is that of the archive from before the file was opened.
 	rewrites uint64
-	// frames are the frames that were read last, within cacheBytes; reads counts the entries
-	// that were read.
+	// frames are the frames that were read last, within cacheBytes, 0 for the constant of that name;
+	// reads counts the entries that were read.
+	cacheBytes int
 	frames     []*decodedFrame
 	reads      int
 	compressed []byte

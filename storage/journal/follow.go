@@ -4,17 +4,25 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// recentRecords is how many of the last records are kept for followers: enough for the
-// seconds in which a follower is away.
-const recentRecords = 2048
+const (
+	// recentRecords is how many of the last records are kept for followers: enough for the
+	// seconds in which a follower is away.
+	recentRecords = 2048
+	// awayTime is how long they are kept after the last follower has left.
+	awayTime = time.Minute
+)
 
-// recent are the last records that the backend was given, in the order of the batches.
+// recent are the last records that the backend was given, in the order of the batches. It has none
+// while nobody follows.
 type recent struct {
 	mu sync.Mutex // guards all fields
+	// followed is when a follower was last there, zero if none was.
+	followed time.Time
 	// records end with the record that has the number next-1.
 	records []recentRecord
 	next    uint64
@@ -35,17 +43,22 @@ func (r *recent) add(records []*storage.Record) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.next += uint64(len(records))
+	now := time.Now()
+	if r.more != nil { // somebody waits
+		close(r.more)
+		r.more, r.followed = nil, now
+	}
+	if now.Sub(r.followed) > awayTime {
+		r.records = nil
+		return
+	}
 	for _, record := range records {
 		r.encoded = recordWire.append(r.encoded[:0], record)
 		r.records = append(r.records, recentRecord{record.Version, bytes.Clone(r.encoded)})
 	}
-	r.next += uint64(len(records))
 	if over := len(r.records) - recentRecords; over > recentRecords/2 { // so that it copies seldom
 		r.records = slices.Clone(r.records[over:])
-	}
-	if r.more != nil {
-		close(r.more)
-		r.more = nil
 	}
 }
 
@@ -62,6 +75,7 @@ func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
 	r := &j.delivery.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.followed = time.Now()
 	f = &Follower{recent: r, erasures: &j.erasures, next: r.next}
 	if after == (storage.Position{}) {
 		return f, true
@@ -93,6 +107,7 @@ func (f *Follower) take() (records []recentRecord, missed int, more <-chan struc
 	r := f.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.followed = time.Now()
 	if r.more == nil {
 		r.more = make(chan struct{})
 	}

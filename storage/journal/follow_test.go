@@ -2,6 +2,7 @@ package journal
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -32,6 +33,13 @@ func TestFollowers(t *testing.T) {
 		default:
 		}
 	}
+	write(3) // before anybody follows
+	if len(j.delivery.recent.records) > 0 {
+		t.Error("records are kept for nobody")
+	}
+	if _, complete := j.Follow(at(2)); complete {
+		t.Error("a record is known that nobody has followed")
+	}
 	write(3)
 	now, complete := j.Follow(storage.Position{})
 	if !complete {
@@ -41,20 +49,31 @@ func TestFollowers(t *testing.T) {
 	_, _, more := now.Next()
 	write(2)
 	<-more
-	expect(now, 0, 4, 5)
+	expect(now, 0, 7, 8)
 	expect(now, 0, 1, 0)
-	again, complete := j.Follow(at(2))
+	again, complete := j.Follow(at(5))
 	if !complete {
-		t.Error("record 2 is not known")
+		t.Error("record 5 is not known")
 	}
-	expect(again, 0, 3, 5)
+	expect(again, 0, 6, 8)
 	write(3 * recentRecords)
-	if _, complete := j.Follow(at(5)); complete {
-		t.Error("record 5 is known for ever")
+	if _, complete := j.Follow(at(8)); complete {
+		t.Error("record 8 is known for ever")
 	}
 	oldest := next - len(j.delivery.recent.records) + 1
 	if len(j.delivery.recent.records) < recentRecords || len(j.delivery.recent.records) > 2*recentRecords {
 		t.Errorf("%d records are kept", len(j.delivery.recent.records))
 	}
-	expect(again, oldest-6, oldest, next)
+	expect(again, oldest-9, oldest, next)
+
+	j.delivery.recent.followed = time.Now().Add(-2 * awayTime)
+	_, _, more = again.Next()
+	j.delivery.recent.followed = time.Now().Add(-2 * awayTime)
+	write(1) // somebody waits for it
+	<-more
+	expect(again, 0, next, next)
+	j.delivery.recent.more = nil
+	j.delivery.recent.followed = time.Now().Add(-2 * awayTime)
+	write(1)
+	expect(again, 1, 1, 0)
 }

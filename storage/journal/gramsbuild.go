@@ -32,7 +32,7 @@ var itemSeed = maphash.MakeSeed()
 
 // build writes the grams of the sealed segment at a path.
 func (g *gramsBuilder) build(ctx context.Context, path, to string) error {
-	g.from.parts = storage.WholeContent
+	g.from.parts, g.from.cacheBytes = storage.WholeContent, inOrderBytes
 	if err := g.from.openFile(path); err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ type maintenance struct {
 	ended  chan struct{} // closed when it has ended, and nothing is synced any more
 	turn   chan struct{} // has an element while maintenance or a backup runs
 	erased time.Time     // when the backend erased last
+	// sealer seals the segments of all passes. Who has the turn uses it.
+	sealer sealer
 	// retention is the last run of retention that ended well, nil before the first.
 	retention *retention
 	// unused is true if single records were deleted since the backend last erased what only they
@@ -85,12 +87,12 @@ func (m *maintenance) pass(ctx context.Context) {
 		err = run.expire(ctx, content)
 	}
 	m.j.witness.checkSealed()
-	z := sealer{noContent: m.j.Shared(), erased: m.j.erasures.records.Load()}
-	if z.noContent {
+	m.sealer.noContent, m.sealer.erased = m.j.Shared(), m.j.erasures.records.Load()
+	if m.sealer.noContent {
 		m.dropContent(ctx)
 	}
 	for _, s := range m.deliveredSegments() {
-		if err := m.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
+		if err := m.seal(ctx, &m.sealer, s); err != nil && ctx.Err() == nil {
 			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
 	}

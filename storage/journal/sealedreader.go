@@ -7,9 +7,14 @@ import (
 	"slices"
 )
 
-// cacheBytes bounds the decoded frames that a reader keeps: requests that share bytes
-// come back to the same blocks.
-const cacheBytes = 8 << 20
+const (
+	// cacheBytes bounds the decoded frames that a reader keeps: requests that share bytes
+	// come back to the same blocks.
+	cacheBytes = 8 << 20
+	// inOrderBytes is the bound for who reads all blocks in their order: those of a conversation
+	// stand together.
+	inOrderBytes = 2 << 20
+)
 
 // decodedFrame is a frame of a sealed segment as read.
 type decodedFrame struct {
@@ -136,7 +141,7 @@ func (r *contentReader) frame(block, part int) (*decodedFrame, error) {
 			oldest = f
 		}
 	}
-	if oldest == nil || oldest.block != noFrame && size < cacheBytes {
+	if oldest == nil || oldest.block != noFrame && size < cmp.Or(r.cacheBytes, cacheBytes) {
 		oldest = new(decodedFrame)
 		r.frames = append(r.frames, oldest)
 	}
