@@ -48,8 +48,8 @@ type RecordEraser interface {
 	// EraseRecords deletes records with their annotations, or, of EraseIdentity, replaces them by
 	// what Record.Erased leaves; of EraseContent, it deletes the content of a ContentKeeper. The tag
 	// of a session goes with its last record. In any scope, conversations become what WithoutErased
-	// leaves. It returns once that would survive a power cut. Unknown ids are passed over. The host
-	// calls it as Prune.
+	// leaves. It returns once that would survive a power cut. Unknown ids are passed over.
+	// Batches without these records may be written meanwhile.
 	EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope ErasureScope) error
 	// CountItems counts the items that records have added to conversations.
 	CountItems(ctx context.Context, org string, ids []uuid.UUID) (int64, error)

@@ -76,7 +76,7 @@ var remains = map[storage.ErasureScope][]string{
 const unidentified = "earlier versions of the records, if some are among %d bodies in segments that are damaged or from Weir 0.1.0, which do not say whose they are, until content_retention ends"
 
 // clickHouseRemains is what remains in ClickHouse, and at other nodes that write to it.
-const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, and imports, which other nodes do not refuse: erase again"
+const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, their journals of the last hour, and imports, which other nodes do not refuse: erase again"
 
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{

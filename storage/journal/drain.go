@@ -179,11 +179,6 @@ func (dv *delivery) awaitBatch(ctx context.Context, d time.Duration) {
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (dv *delivery) deliver(ctx context.Context, d *batch) bool {
-	erased := dv.j.erasures.records.Load()
-	d.Records = erased.apply(d.Records)
-	for _, a := range d.Annotations {
-		erased.applyTo(a)
-	}
 	dv.j.mu.Lock()
 	dv.rejected = nil // the backend rejects them again
 	dv.j.mu.Unlock()
@@ -207,6 +202,11 @@ func (dv *delivery) deliver(ctx context.Context, d *batch) bool {
 func (dv *delivery) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bool {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		dv.writer.Lock()
+		erased := dv.j.erasures.records.Load() // also what was erased since the attempt before
+		b.Records = erased.apply(b.Records)
+		for _, a := range b.Annotations {
+			erased.applyTo(a)
+		}
 		for _, r := range b.Records {
 			if r.CreatedAt < dv.old {
 				dv.late[r.Org] = true
@@ -236,6 +236,13 @@ func (dv *delivery) writeBatch(ctx context.Context, d *batch, b *storage.Batch) 
 		case <-time.After(wait):
 		}
 	}
+}
+
+// awaitWrite waits for the attempt to write a batch that runs, if any: what is written later has
+// nothing of what is erased now.
+func (dv *delivery) awaitWrite() {
+	dv.writer.Lock()
+	defer dv.writer.Unlock()
 }
 
 // endOf is the part of a divided batch that alone says that the batch is over.

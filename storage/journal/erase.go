@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -142,7 +143,7 @@ func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
 }
 
 // erasePage is how many records are found at a time, and eraseRows how many the backend erases
-// at a time: batches wait meanwhile.
+// at a time: batches may wait meanwhile.
 const (
 	erasePage = 1000
 	eraseRows = 200
@@ -199,17 +200,16 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 	return failed
 }
 
-// eraseRows erases records in the backend, in steps, between which batches can be written.
+// eraseRows erases records in the backend, in steps. Batches are written meanwhile.
 func (l *erasures) eraseRows(ctx context.Context, org string, ids []uuid.UUID, scope storage.ErasureScope) (err error) {
 	eraser, ok := l.j.backend.(storage.RecordEraser)
 	if !ok {
 		return nil
 	}
+	l.j.delivery.awaitWrite()
 	for some := range slices.Chunk(ids, eraseRows) {
-		l.j.options.Load().LowPriority(func() {
-			err = l.j.maintenance.inSteps(ctx, func() (bool, error) { return false, eraser.EraseRecords(ctx, org, some, scope) })
-		})
-		if err != nil {
+		l.j.options.Load().LowPriority(func() { err = eraser.EraseRecords(ctx, org, some, scope) })
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 	}

@@ -130,7 +130,7 @@ func (r *erasedRecords) apply(records []*storage.Record) []*storage.Record {
 	if r == nil {
 		return records
 	}
-	kept := records[:0]
+	kept := make([]*storage.Record, 0, len(records))
 	for _, record := range records {
 		switch scope := r.scope(record.Key()); scope {
 		case 0:

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -517,6 +518,48 @@ func testErasureOfItems(t *testing.T, scope storage.ErasureScope, crash bool) {
 	check()
 	add(2, "shared", numbered(0), person)
 	check()
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deaf is a backend whose writes count as failed, although it takes them, until it hears again.
+type deaf struct {
+	backend
+	hears atomic.Bool
+}
+
+func (b *deaf) Write(ctx context.Context, batch *storage.Batch) error {
+	if err := b.backend.Write(ctx, batch); err != nil || b.hears.Load() {
+		return err
+	}
+	return errors.New("the acknowledgement was lost")
+}
+
+// A batch that comes again, because its acknowledgement was lost, has nothing of what was erased
+// meanwhile.
+func TestABatchThatComesAgainBringsNothingBack(t *testing.T) {
+	b := new(deaf)
+	j := open(t, b, Options{Dir: t.TempDir()})
+	r, c := personal(0)
+	j.Begin(r)
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+		t.Fatal(err)
+	}
+	missing := func() bool {
+		_, err := b.Request(t.Context(), r.Key())
+		return errors.Is(err, storage.ErrNotFound)
+	}
+	eventually(t, "the backend has the record", func() bool { return !missing() })
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Scope: storage.EraseRecord, Records: 1}, []Chosen{{r.ID, r.Content}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the backend has erased it", func() bool { return !j.Erasures("acme")[0].Find })
+	b.hears.Store(true)
+	flush(t, j)
+	if !missing() {
+		t.Error("the record is back")
+	}
 	if err := j.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ type person struct {
 	what         string
 	acknowledged bool
 	hold         string // the id of the hold that keeps the records, "" for none
+	requested    bool   // an erasure may have been taken, though its answer was not read
 }
 
 // gone lists the canaries that an erasure has removed.
@@ -200,7 +201,7 @@ func (r *erasureRun) calls(ctx context.Context) error {
 		one.calls[c] = o.id
 	}
 	if err := r.converse(ctx, one); err != nil {
-		return err
+		return ignoreBusy(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,7 +222,7 @@ func (r *erasureRun) converse(ctx context.Context, one *person) error {
 		_, err := r.control(ctx, "POST", "/v1/responses", body, header...)
 		return err
 	}
-	begin := func(text canary) (string, error) {
+	begin := func(text string) (string, error) {
 		answer, err := r.control(ctx, "POST", "/v1/conversations", fmt.Sprintf(`{"items":[{"role":"user","content":%q}]}`, text))
 		return gjson.Get(answer, "id").Str, err
 	}
@@ -243,7 +244,7 @@ func (r *erasureRun) converse(ctx context.Context, one *person) error {
 		r.conversations = append(r.conversations, shared)
 		r.mu.Unlock()
 	}
-	alone, err := begin(one.body)
+	alone, err := begin("nobody's call") // a backup may lack the calls
 	for _, conversation := range []string{shared, alone} {
 		if err == nil {
 			err = say(conversation, one.body, "Service-Property-Person", string(one.name), "Service-Property-Tag", one.tag)
@@ -297,7 +298,7 @@ func (r *erasureRun) eraseOne(ctx context.Context) error {
 	}
 	one := r.waiting[0]
 	r.waiting = r.waiting[1:]
-	holds := one.hold == "" && r.holds < mostHolds && rand.N(10) == 0
+	holds := one.hold == "" && !one.requested && r.holds < mostHolds && rand.N(10) == 0
 	if holds {
 		r.holds++
 	}
@@ -313,6 +314,7 @@ func (r *erasureRun) eraseOne(ctx context.Context) error {
 			}
 			one.hold = gjson.Get(answer, "data.id").Str
 		}
+		one.requested = true
 		answer, err := r.control(ctx, "POST", "/v1/erasures", `{"filter":`+filter+`,"what":"`+one.what+`"}`)
 		if err == nil && !gjson.Get(answer, "data.id").Exists() {
 			err = fmt.Errorf("an erasure without an id: %s", answer)
@@ -328,7 +330,12 @@ func (r *erasureRun) eraseOne(ctx context.Context) error {
 	case one.what != "":
 		r.waiting = append(r.waiting, one)
 	}
-	if err != nil && strings.Contains(err.Error(), "503") { // the database is behind: it is tried again
+	return ignoreBusy(err)
+}
+
+// ignoreBusy returns err, but nil if the database is behind: what asked for it is tried again.
+func ignoreBusy(err error) error {
+	if err != nil && strings.Contains(err.Error(), "503") {
 		return nil
 	}
 	return err
