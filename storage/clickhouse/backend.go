@@ -15,6 +15,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,6 +58,10 @@ type Backend struct {
 	pruned   time.Time // what conversations had before is deleted
 	node     uuid.UUID // storage.Host.Journal
 
+	// marked are the partitions that have the mark of this node, nil until it is known. Write and Prune alone
+	// use it.
+	marked map[partition]bool
+
 	// trace sees every statement that reads records, for a test.
 	trace func(statement string)
 	// sortable bounds the requests that Weir sorts by properties, as the server does not.
@@ -79,7 +84,7 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.conn, b.contents, b.node = conn, h.Contents, h.Journal
+	b.conn, b.contents, b.node, b.marked = conn, h.Contents, h.Journal, nil
 	return position, nil
 }
 
@@ -89,36 +94,37 @@ func (b *Backend) compare(ctx context.Context, conn clickhouse.Conn, h *storage.
 	if err != nil {
 		return storage.Position{}, err
 	}
-	known, marked := strings.CutSuffix(h.Database, withMarks)
+	known, marks, _ := strings.Cut(h.Database, " ")
 	h.Database = strconv.FormatInt(created, 10)
 	if createdAgain(known, created) {
 		return storage.Position{}, nil // the database was deleted, and this one was created since
 	}
 	position := h.Position
-	if !marked { // by a version that did not, or this node has not come so far
+	if " "+marks != withMarks { // an earlier version did not mark partitions, or this node has not come so far
 		return position, nil
 	}
-	tables, err := b.truncated(ctx, conn, h.Journal)
+	missing, err := b.missing(ctx, conn, h.Journal)
 	if err != nil {
 		return storage.Position{}, err
 	}
-	if len(tables) == 0 {
+	if len(missing) == 0 {
 		h.Database += withMarks
 	}
-	for _, table := range tables {
+	truncated := slices.Contains(missing, partition{table: "records"})
+	for table, text := range losses(missing) {
 		switch {
-		case table == "records":
+		case table == "records" && truncated:
 			position = storage.Position{}
 		case h.Damaged != nil:
-			h.Damaged(lost(table))
+			h.Damaged(text)
 		}
 	}
 	return position, nil
 }
 
-// withMarks ends storage.Host.Database once the tables have the marks of the node. From when Open
+// withMarks ends storage.Host.Database once the tables and partitions have the marks of the node. From when Open
 // finds a mark missing until Mark, it is not there: the loss is noticed once.
-const withMarks = " marked"
+const withMarks = " partitions marked"
 
 // connect makes a connection to the database, with its schema as this version wants it.
 func (b *Backend) connect(ctx context.Context) (clickhouse.Conn, error) {

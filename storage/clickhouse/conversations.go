@@ -21,7 +21,11 @@ const changeColumns = "org, conversation, changed_at, version, n, change, item, 
 func changeRows(a *storage.Annotation, version *big.Int, n int) (rows []row) {
 	c := a.Conversation
 	add := func(change, item, value, user string) {
-		rows = append(rows, row{a.Key(), []any{a.Org, c.ID, int64(a.At), version, uint32(n + len(rows)), change, item, value, user, c.Record}})
+		at := a.At
+		if item == "" {
+			at = 0 // in the partition of what stays
+		}
+		rows = append(rows, row{a.Key(), at, []any{a.Org, c.ID, int64(a.At), version, uint32(n + len(rows)), change, item, value, user, c.Record}})
 	}
 	if c.Created {
 		add("created", "", c.Metadata, c.User)

@@ -137,6 +137,21 @@ func TestOpenNamesMissingRights(t *testing.T) {
 		}
 	}
 	whole := as("whole")
+	whole.config.Cluster = "main"
+	o := whole.options()
+	o.Auth.Database = "system"
+	conn, err := clickhouse.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = whole.checkRights(t.Context(), conn, false)
+	for _, right := range []string{"TABLE ENGINE ON ReplicatedReplacingMergeTree", "CLUSTER ON *.*", "SYSTEM SYNC REPLICA ON `weir`.*"} {
+		if err == nil || !strings.Contains(err.Error(), "GRANT "+right+" TO `whole`") {
+			t.Errorf("with a cluster, %q is not named: %v", right, err)
+		}
+	}
+	whole.config.Cluster = ""
 	records, contents := storagetest.Records(rand.New(rand.NewPCG(1, 0)), 20)
 	if _, err := whole.Open(t.Context(), &storage.Host{Contents: contents}); err != nil {
 		t.Fatal(err)

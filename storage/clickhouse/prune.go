@@ -37,6 +37,9 @@ func (b *Backend) drop(ctx context.Context, table string, before storage.Timesta
 	dropping, cancel := b.changing(ctx)
 	defer cancel()
 	old, err := oldPartitions(dropping, conn, table, before)
+	if err == nil {
+		err = b.unmarkPartitions(dropping, conn, table, old[:min(dropped, len(old))])
+	}
 	for i := 0; i < len(old) && err == nil; i++ {
 		if i == dropped {
 			return true, nil
@@ -58,13 +61,8 @@ const (
 // oldPartitions are the ids of the partitions that have only rows from before a time. The ids
 // of days and months are numbers. 0 is the id of the partition of rows which are kept longer.
 func oldPartitions(ctx context.Context, conn clickhouse.Conn, table string, before storage.Timestamp) (ids []string, err error) {
-	partition := byMonth
-	switch table {
-	case "content", "records", "span_keys", "conversation_changes":
-		partition = byDay
-	}
 	// In Go, since the server's functions end with the year 2149.
-	limit := min(max(before, firstMoment), lastMoment).Time().UTC().Format(partition)
+	limit := min(max(before, firstMoment), lastMoment).Time().UTC().Format(markedTables[table].partition)
 	err = eachRow(ctx, conn, `SELECT DISTINCT partition_id FROM system.parts
 		WHERE database = currentDatabase() AND table = {table:String} AND active AND toUInt32OrZero(partition_id) BETWEEN 1 AND toUInt32({limit:String}) - 1
 		ORDER BY partition_id`, []any{clickhouse.Named("table", table), clickhouse.Named("limit", limit)}, textTo(&ids))

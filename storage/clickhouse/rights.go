@@ -20,7 +20,7 @@ func (b *Backend) checkRights(ctx context.Context, conn clickhouse.Conn, hasData
 		needed = append(needed, [2]string{"CREATE DATABASE", tables})
 	}
 	if b.config.Cluster != "" {
-		needed = append(needed, [2]string{"CLUSTER", "*.*"})
+		needed = append(needed, [2]string{"CLUSTER", "*.*"}, [2]string{"SYSTEM SYNC REPLICA", tables})
 	}
 	var missing []string
 	for _, right := range needed {

@@ -63,9 +63,9 @@ func (b *Backend) migrate(ctx context.Context, conn clickhouse.Conn) error {
 			return err
 		}
 	}
-	for _, statement := range b.statements(spanKeys + ";\n" + itemRecord) {
+	for _, statement := range b.statements(spanKeys + ";\n" + itemRecord + ";\n" + partitionMarks) {
 		if err := conn.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("adding the table of span keys, and the column of the records of items: %w", err)
+			return fmt.Errorf("adding what the schema lacks: %w", err)
 		}
 	}
 	return b.addColumns(ctx, conn)

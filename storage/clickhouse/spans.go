@@ -26,7 +26,7 @@ func (w *writer) spanKeys(ctx context.Context) error {
 	var rows []row
 	for _, r := range w.batch.Records {
 		for _, key := range r.SpanKeys {
-			rows = append(rows, row{r.Key(), []any{r.Org, key, int64(r.CreatedAt), r.ID}})
+			rows = append(rows, row{r.Key(), r.CreatedAt, []any{r.Org, key, int64(r.CreatedAt), r.ID}})
 		}
 	}
 	return w.insert(ctx, "span_keys", "org, key, created_at, request_id", rows)

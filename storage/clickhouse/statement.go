@@ -20,8 +20,8 @@ func newParams(org string) *params {
 	return &params{[]any{clickhouse.Named("org", org)}}
 }
 
-// ofOrg is the condition that every table stands under.
-const ofOrg = "org = {org:String}"
+// ofOrg is the condition that every table stands under. Rows without an organisation are marks.
+const ofOrg = "org = {org:String} AND {org:String} != ''"
 
 // bind is the placeholder of a value of a type of ClickHouse's.
 func (p *params) bind(v any, kind string) string {

@@ -25,7 +25,7 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	}
 	writing, cancel := b.changing(ctx)
 	defer cancel()
-	w := &writer{conn: conn, batch: batch}
+	w := &writer{backend: b, conn: conn, batch: batch}
 	if err = w.content(writing, contents); err == nil {
 		err = w.records(writing)
 	}
@@ -46,13 +46,16 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 
 // writer writes one batch.
 type writer struct {
-	conn  clickhouse.Conn
-	batch *storage.Batch
+	backend *Backend
+	conn    clickhouse.Conn
+	batch   *storage.Batch
 }
 
-// row is a row of a table. The key names the record that the row is about.
+// row is a row of a table. The key names the record that the row is about, and at is the time by
+// which the table is partitioned, 0 in the table views.
 type row struct {
 	key    storage.RecordKey
+	at     storage.Timestamp
 	values []any
 }
 
@@ -87,7 +90,10 @@ func (w *writer) insert(ctx context.Context, table, columns string, rows []row) 
 			return fmt.Errorf("record %s: %w: %w", r.key.ID, storage.ErrRejected, err) // a time that DateTime64 has not
 		}
 	}
-	return insert.Send()
+	if err := insert.Send(); err != nil {
+		return err
+	}
+	return w.backend.markPartitions(ctx, w.conn, table, rows)
 }
 
 // contentBytes bounds the bodies of one insert, and with it what a batch takes in
@@ -109,7 +115,7 @@ func (w *writer) content(ctx context.Context, contents storage.Contents) error {
 		if c == nil {
 			continue
 		}
-		rows = append(rows, row{r.Key(), []any{
+		rows = append(rows, row{r.Key(), r.CreatedAt, []any{
 			r.Org, int64(r.CreatedAt), r.ID, version(r.Version), int64(r.Content.Segment), int64(r.Content.Ordinal),
 			c.Request.Type, c.Request.Data, c.Response.Type, c.Response.Data, c.Inputs, c.Media,
 		}})
@@ -126,7 +132,7 @@ func (w *writer) content(ctx context.Context, contents storage.Contents) error {
 func (w *writer) records(ctx context.Context) error {
 	rows := make([]row, len(w.batch.Records))
 	for i, r := range w.batch.Records {
-		rows[i] = row{r.Key(), append(values(r), version(r.Version))}
+		rows[i] = row{r.Key(), r.CreatedAt, append(values(r), version(r.Version))}
 	}
 	return w.insert(ctx, "records", columnNames+", version", rows)
 }
@@ -138,7 +144,7 @@ func (w *writer) annotations(ctx context.Context) error {
 	for _, a := range w.batch.Annotations {
 		at, v := a.At, learnedVersion(a.At, w.batch.End)
 		score := func(name string, value float64, feedbackID int64, feedbackAt storage.Timestamp) {
-			scores.put(about{a.Key(), name}, row{a.Key(), []any{
+			scores.put(about{a.Key(), name}, row{a.Key(), at, []any{
 				a.Org, a.RequestID, name, value, feedbackID, int64(feedbackAt), int64(at), v,
 			}})
 		}
@@ -156,13 +162,13 @@ func (w *writer) annotations(ctx context.Context) error {
 			score(storage.FeedbackScore, value, f.ID, f.CreatedAt)
 		}
 		if p := a.Property; p != nil {
-			properties.put(about{a.Key(), p.Name}, row{a.Key(), []any{a.Org, a.RequestID, p.Name, p.Value, int64(at), v}})
+			properties.put(about{a.Key(), p.Name}, row{a.Key(), at, []any{a.Org, a.RequestID, p.Name, p.Value, int64(at), v}})
 		}
 		if a.Tag != nil {
-			tags.put(about{a.Key(), a.SessionID}, row{a.Key(), []any{a.Org, a.SessionID, *a.Tag, int64(at), v}})
+			tags.put(about{a.Key(), a.SessionID}, row{a.Key(), at, []any{a.Org, a.SessionID, *a.Tag, int64(at), v}})
 		}
 		if view := a.View; view != nil {
-			views.put(about{a.Key(), view.Name}, row{a.Key(), []any{a.Org, view.Name, view.Screen, view.State, int64(view.UpdatedAt), v}})
+			views.put(about{a.Key(), view.Name}, row{a.Key(), 0, []any{a.Org, view.Name, view.Screen, view.State, int64(view.UpdatedAt), v}})
 		}
 		if a.Conversation != nil {
 			changes = append(changes, changeRows(a, v, len(changes))...)
