@@ -47,6 +47,8 @@ type checkpoint struct {
 	// Pruned is the time before which retention has deleted records from the backend, 0 if
 	// retention has not deleted records.
 	Pruned storage.Timestamp `json:",omitempty"`
+	// Verified is when the backend last verified its files, 0 if it never did.
+	Verified storage.Timestamp `json:",omitempty"`
 	// Rebuild is where the backend was before it lost records, if it does not have these again.
 	Rebuild storage.Position `json:",omitzero"`
 	// Given are the sealed segments before Position that the backend has again, with what it has of
@@ -248,7 +250,7 @@ func (j *Journal) saveCheckpoint(batchEnd storage.Position) {
 	s := checkpoint{
 		Journal: j.identity, Position: j.delivery.position, BatchEnd: batchEnd,
 		Database: j.delivery.database,
-		Held:     j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Reach: j.reach(),
+		Held:     j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Verified: j.checkpoints.last.Verified, Reach: j.reach(),
 		Given: maps.Clone(j.delivery.given), Rejected: marshalLosses(j.delivery.rejected),
 	}
 	if s.Position.Before(j.delivery.rebuild) {
@@ -281,6 +283,22 @@ func (c *checkpoints) savePruned(before storage.Timestamp, sync bool) error {
 	}
 	s.Pruned = before
 	return c.write(&s, sync)
+}
+
+// verified is when the backend last verified its files, 0 if it never did.
+func (c *checkpoints) verified() moment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last.Verified
+}
+
+// saveVerified notes that the backend has verified its files.
+func (c *checkpoints) saveVerified(at storage.Timestamp) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.last
+	s.Verified = at
+	return c.write(&s, false)
 }
 
 // saveReach writes how far the files reach, with the rest of the last checkpoint. After a failure,

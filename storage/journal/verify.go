@@ -10,7 +10,7 @@ import (
 // verifyEvery is how often a backend looks for damage in its files.
 const verifyEvery = 24 * time.Hour
 
-// verifyDaily has the backend verify its files, now and every day, until ctx ends.
+// verifyDaily has the backend verify its files every day, also over starts, until ctx ends.
 func (w *Witness) verifyDaily(ctx context.Context) {
 	verifier, ok := w.j.backend.(storage.Verifier)
 	if !ok {
@@ -21,15 +21,17 @@ func (w *Witness) verifyDaily(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	tick := time.NewTicker(verifyEvery)
-	defer tick.Stop()
-	for {
-		w.j.options.Load().LowPriority(func() { w.verify(ctx, verifier) })
+	for last := w.j.checkpoints.verified(); ; last = w.j.options.now() {
+		since := w.j.options.now().Time().Sub(last.Time())
+		if since < 0 { // the clock was put back
+			since = verifyEvery
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(verifyEvery - since):
 		}
+		w.j.options.Load().LowPriority(func() { w.verify(ctx, verifier) })
 	}
 }
 
@@ -44,6 +46,9 @@ func (w *Witness) verify(ctx context.Context, verifier storage.Verifier) {
 	}
 	for _, found := range problems {
 		w.tellDatabase(found)
+	}
+	if err == nil {
+		_ = w.j.checkpoints.saveVerified(w.j.options.now()) // else the next start verifies again
 	}
 }
 

@@ -106,7 +106,8 @@ func (*Storage) CheckFile(ctx context.Context, path string, journal uuid.UUID, m
 }
 
 func checkAll(ctx context.Context, c *conn, journal uuid.UUID, match func(*storage.Record)) (p storage.Position, err error) {
-	problems, err := c.verify(ctx)
+	v := verification{reader: reader{c, new(nameReader), standardBounds}}
+	problems, err := v.verify(ctx)
 	if err == nil && problems != nil {
 		err = errors.New(strings.Join(problems, "; "))
 	}

@@ -1,22 +1,26 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir/storage"
 )
 
 // Verify implements storage.Verifier. It has a connection of its own, so that no query waits, and
-// a transaction for each part, so that the write-ahead log does not grow meanwhile.
+// a transaction for each part, so that the write-ahead log does not grow meanwhile. It works a quarter
+// of the time.
 func (b *Backend) Verify(ctx context.Context) (problems []string, err error) {
 	c, err := openReader(b.path)
 	if err == nil {
-		problems, err = c.verify(ctx)
+		v := verification{reader: reader{c, new(nameReader), standardBounds}, rests: 3, began: time.Now()}
+		problems, err = v.verify(ctx)
 		err = errors.Join(err, c.Close())
 	}
 	if err != nil {
@@ -28,28 +32,47 @@ func (b *Backend) Verify(ctx context.Context) (problems []string, err error) {
 // verifiedAtOnce is the number of records that are verified in a transaction.
 const verifiedAtOnce = 500
 
+// verification counts what is wrong with the values of a database.
+type verification struct {
+	reader
+	rests                         int       // how many times as long as it has worked it rests, 0 for never
+	began                         time.Time // working
+	records, missed, texts, items int
+}
+
+// minWork is how long it works before it rests.
+const minWork = 20 * time.Millisecond
+
+// rest waits if it has worked for long enough, so that the work takes a share of a processor and of the disk.
+func (v *verification) rest(ctx context.Context) error {
+	worked := time.Since(v.began)
+	if v.rests == 0 || worked < minWork {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(v.rests) * worked):
+	}
+	v.began = time.Now()
+	return ctx.Err()
+}
+
 // verify reads all of the database, and answers what is wrong with it: pages and indexes by
 // SQLite's own check, and then values, which SQLite cannot know, by their sums.
-func (c *conn) verify(ctx context.Context) (problems []string, err error) {
-	err = c.query(ctx, "PRAGMA integrity_check(1)", nil, func(row []driver.Value) error {
-		if found := fmt.Sprint(row[0]); found != "ok" {
-			problems = append(problems, fmt.Sprintf("the integrity check says: %s; `sqlite3 <file> .recover` can save what is readable", found))
-		}
-		return nil
-	})
+func (v *verification) verify(ctx context.Context) (problems []string, err error) {
+	problems, err = v.checkPages(ctx)
 	if err != nil || problems != nil {
 		return problems, err
 	}
-	if complete, err := c.hasColumns(ctx); err != nil || !complete {
+	if complete, err := v.c.hasColumns(ctx); err != nil || !complete {
 		return nil, err
 	}
-	v := verification{reader: reader{c, new(nameReader), standardBounds}}
 	for after, more := int64(math.MinInt64), true; more; {
-		err := c.transaction(ctx, func() (err error) {
+		err := v.c.transaction(ctx, func() (err error) {
 			after, more, err = v.requests(ctx, after)
 			return err
 		})
-		if err != nil {
+		if err = cmp.Or(err, v.rest(ctx)); err != nil {
 			return problems, err
 		}
 	}
@@ -72,10 +95,27 @@ func (c *conn) verify(ctx context.Context) (problems []string, err error) {
 	return problems, nil
 }
 
-// verification counts what is wrong with the values of a database.
-type verification struct {
-	reader
-	records, missed, texts, items int
+// checkPages has SQLite check the pages and the indexes: of all the file at once, unless it rests, and then of one
+// table after the other.
+func (v *verification) checkPages(ctx context.Context) (problems []string, err error) {
+	checks := []string{"1"}
+	if v.rests > 0 {
+		checks = []string{"sqlite_schema"}
+		err = v.c.query(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table'", nil, func(row []driver.Value) error {
+			checks = append(checks, fmt.Sprint(row[0]))
+			return nil
+		})
+	}
+	for i := 0; i < len(checks) && err == nil && problems == nil; i++ {
+		err = v.c.query(ctx, "PRAGMA integrity_check("+checks[i]+")", nil, func(row []driver.Value) error {
+			if found := fmt.Sprint(row[0]); found != "ok" && problems == nil {
+				problems = append(problems, fmt.Sprintf("the integrity check says: %s; `sqlite3 <file> .recover` can save what is readable", found))
+			}
+			return nil
+		})
+		err = cmp.Or(err, v.rest(ctx))
+	}
+	return problems, err
 }
 
 // requests verifies the next records after a key.
@@ -162,7 +202,7 @@ func (v *verification) checkNames(ctx context.Context) error {
 		if compareHash(row[0], row[1]) != nil {
 			v.texts++
 		}
-		return nil
+		return v.rest(ctx)
 	})
 }
 
@@ -172,6 +212,6 @@ func (v *verification) checkItems(ctx context.Context) error {
 		if compareRow(itemColumns, row) != nil {
 			v.items++
 		}
-		return nil
+		return v.rest(ctx)
 	})
 }
