@@ -26,9 +26,10 @@ type finder struct {
 	dropped []span // what goes if anything matches
 	base    int    // where the text that is read stands in the body
 	bare    bool   // it is no text of JSON
-	name    bool   // all labels are pseudonyms
-	tokens  int    // up to where the text that is read is known to begin no JSON Web Token
-	ledBy   bool   // what stands before the text decided about a match
+	nesting nesting
+	name    bool // all labels are pseudonyms
+	tokens  int  // up to where the text that is read is known to begin no JSON Web Token
+	ledBy   bool // what stands before the text decided about a match
 
 	read, again, plain reading
 	groups             []group
@@ -44,6 +45,7 @@ const maxKept = 1 << 20
 
 func (f *finder) free() {
 	clear(f.spans)
+	f.nesting = nesting{}
 	f.m, f.body, f.number, f.spans, f.dropped = nil, nil, number{digits: f.number.digits[:0]}, f.spans[:0], f.dropped[:0]
 	for _, r := range []*reading{&f.read, &f.again, &f.plain} {
 		if cap(r.text) > maxKept || cap(r.parts) > maxKept/16 {
@@ -77,6 +79,7 @@ func (m *Masker) find(body []byte, inJSON, name bool) *finder {
 		}
 		end := redact.TextEnd(body, at)
 		f.textInJSON(body[at:end], at)
+		f.nesting.member = body[at:end]
 		at = f.dropTokens(body[at:end], end+1)
 	}
 	return f
@@ -123,8 +126,13 @@ func (f *finder) between(raw []byte, base int) {
 	for i := 0; i < len(raw); {
 		n := 1
 		switch c := raw[i]; {
+		case c == '{' || c == '[':
+			f.nesting.open(c)
+		case c == '}' || c == ']':
+			f.nesting.leave()
 		case c == '-' || isDigit(c):
 			n = f.bareNumber(raw, i)
+			f.nesting.member = nil // it names one number
 		case classes[c]&letterClass != 0:
 			n = literal(raw[i:])
 		case classes[c]&jsonClass == 0:
@@ -157,7 +165,8 @@ func (f *finder) bareNumber(raw []byte, from int) int {
 		return 0
 	}
 	integer := to
-	if integer-whole >= minNumber {
+	protocol := f.nesting.protocolNumber()
+	if integer-whole >= minNumber && !protocol {
 		f.numberAt(raw, whole, nil)
 	}
 	if byteAt(raw, to) == '.' {
@@ -178,7 +187,7 @@ func (f *finder) bareNumber(raw []byte, from int) int {
 	if c := byteAt(raw, to); isAlnum(c) || c == '.' || classes[c]&separatorClass != 0 && isDigit(byteAt(raw, to+separator(raw[to:]))) {
 		return 0
 	}
-	if byteAt(raw, integer) != '.' { // fractions are measures, of which vectors have thousands
+	if byteAt(raw, integer) != '.' && !protocol { // fractions are measures, of which vectors have thousands
 		f.ownNumber(raw, from, to)
 	}
 	return to - from

@@ -361,6 +361,31 @@ func TestOwnPatternsAndWordsInNumbers(t *testing.T) {
 	}
 }
 
+// The numbers of a protocol are nobody's data where the protocol has them, and there alone.
+func TestNumbersOfAProtocolStay(t *testing.T) {
+	m := all(t, &Rule{Kinds: []string{"pin"}, Patterns: []string{`\b\d{4}\b`}, OnMatch: Refuse})
+	for _, body := range []string{
+		`{"model":"m","max_tokens":1024,"seed": 4111111111111111,"messages":[]}`,
+		`{"thinking":{"type":"enabled","budget_tokens":2048},"max_tokens":4096}`,
+		`{"generationConfig":{"maxOutputTokens":1024,"thinkingConfig":{"thinkingBudget":2048}},"contents":[]}`,
+		`{"usage":{"input_tokens":1234,"details":{"cached":[1234]}},"created_at":4111111111111111}`,
+		`{"content":[{"words":[{"word":"a","start":1234}]}],"eval_count":1234}`,
+	} {
+		if kind, got := m.Refused([]byte(body)), m.Body([]byte(body), nil); kind != "" || string(got) != body {
+			t.Errorf("%s is refused for its %q, and becomes %s", body, kind, got)
+		}
+	}
+	for _, body := range []string{
+		`{"pin":1234}`, `{"max_tokens":[1234]}`, `{"max_tokens":9,"a":1234}`, `[{"max_tokens":1234}]`, `{"usage":{},"a":[1234]}`, `{"usage":[1234]}`,
+		`{"messages":[{"content":[{"type":"tool_use","input":{"max_tokens":1234}}]}]}`, `{"metadata":{"usage":{"n":1234}}}`,
+		`{"a":"seed","b":1234}`, `{"seed":"1234"}`, `{"tools":[{"seed":1234}]}`,
+	} {
+		if kind, got := m.Refused([]byte(body)), m.Body([]byte(body), nil); kind != "pin" || bytes.Contains(got, []byte("1234")) {
+			t.Errorf("%s is refused for its %q, and becomes %s", body, kind, got)
+		}
+	}
+}
+
 // If a built-in kind and one of your own find the same, the built-in one has it: a name keeps its pseudonym.
 func TestTheBuiltinKindHasWhatTwoFind(t *testing.T) {
 	m, err := all(t, &Rule{Kinds: []string{"staff"}, Patterns: []string{`\S+@example\.com`, `\d{16}`}}).WithKey([]byte("secret"), "acme")
