@@ -348,6 +348,13 @@ func (q *RequestQuery) EachPage(ask func(*RequestQuery) ([]*Record, error), each
 	}
 }
 
+// FileRestorer is a Backend whose file somebody can delete while it is open.
+type FileRestorer interface {
+	// RestoreFile writes the file again from what is open, and opens it. Queries and batches may get
+	// ErrUnavailable meanwhile. After an error it may be called again. The host calls it while it writes nothing.
+	RestoreFile(ctx context.Context) error
+}
+
 // Snapshotter is a Backend of local files, which can be copied while it is open. A
 // Backend that is no Snapshotter is backed up by its own means.
 type Snapshotter interface {

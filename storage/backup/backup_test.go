@@ -833,3 +833,33 @@ func TestALostDatabaseIsFilledAgain(t *testing.T) {
 		})
 	}
 }
+
+// A database that is deleted while it is open is written again, with all that it had, also by a backup.
+func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	l := begin(t, dir)
+	for n := range 20 {
+		l.call(t, n)
+	}
+	_ = l.all(t)
+	if err := os.Remove(l.path); err != nil {
+		t.Fatal(err)
+	}
+	l.call(t, 20)
+	copied, _ := write(t, t.TempDir(), l)
+	whole(t, copied)
+	l.call(t, 21)
+	if records := l.all(t); len(records) != 22 {
+		t.Errorf("after the backup there are %d records, want 22", len(records))
+	}
+	if damage := l.Integrity().Damage; len(damage) != 1 || damage[0].File != "weir.db" || !strings.Contains(damage[0].Found, "written again") {
+		t.Errorf("of the database that was deleted this is said: %v", damage)
+	}
+	l.end()
+	whole(t, dir)
+	again := begin(t, dir)
+	integrity := again.Integrity()
+	if records := again.all(t); len(records) != 22 || integrity.Lost() != 0 {
+		t.Errorf("after a start there are %d records, want 22: %+v", len(records), integrity)
+	}
+}

@@ -17,6 +17,7 @@ func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) 
 		return ctx.Err()
 	}
 	defer j.maintenance.giveTurn()
+	j.maintenance.restoreDatabase(ctx)
 	segments, err := j.freeze(freeze)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,6 +42,8 @@ type maintenance struct {
 	// needed, at unusedErased.
 	unused       bool
 	unusedErased time.Time
+	// restoring is true if the database was not opened after its file was written again.
+	restoring bool
 }
 
 // run seals segments and deletes what has outlived its retention.
@@ -80,6 +83,7 @@ func (m *maintenance) pass(ctx context.Context) {
 	}
 	defer m.giveTurn()
 	m.retire()
+	m.restoreDatabase(ctx)
 	o := m.j.options.Load()
 	content, records := o.cutoff(o.contentRetention()), o.cutoff(o.Retention)
 	run, err := m.newRetention(ctx, max(content, records))
@@ -120,6 +124,26 @@ func (m *maintenance) retire() {
 	m.j.witness.checkOthers()
 	if s := m.j.log.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
 		m.j.log.close(s)
+	}
+}
+
+// restoreDatabase has the backend write its file again that somebody has deleted while it is open.
+func (m *maintenance) restoreDatabase(ctx context.Context) {
+	restorer, ok := m.j.backend.(storage.FileRestorer)
+	path, isFile := strings.CutSuffix(m.j.dir, directorySuffix)
+	if !ok || !isFile || !m.j.delivery.isConnected() {
+		return
+	}
+	if _, err := os.Stat(path); !m.restoring && !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	m.j.delivery.writer.Lock()
+	err := restorer.RestoreFile(ctx)
+	m.j.delivery.writer.Unlock()
+	if m.restoring = err != nil; m.restoring {
+		m.j.witness.tellDatabase("was deleted, and is lost at the latest when Weir stops, because it cannot be written again: " + err.Error())
+	} else {
+		m.j.witness.tellDatabase("was deleted, and was written again from what Weir had open: nothing of it is lost")
 	}
 }
 

@@ -269,9 +269,6 @@ func (w *Witness) checkOthers() {
 		}
 	}
 	w.mu.Unlock()
-	if path, isFile := strings.CutSuffix(w.j.dir, directorySuffix); isFile && w.j.delivery.isConnected() {
-		paths = append(paths, path)
-	}
 	for _, path := range paths {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			w.Damaged(filepath.Base(path), "is not there: it is lost, at the latest when Weir stops")

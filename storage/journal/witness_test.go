@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -130,11 +131,22 @@ func TestNoFileIsLostInSilence(t *testing.T) {
 	}
 }
 
-// A file that somebody deletes while this process uses it is told of, once, and not after that.
+// restorer is a backend whose file can be written again.
+type restorer struct {
+	backend
+	path string
+}
+
+func (b *restorer) RestoreFile(context.Context) error {
+	return os.WriteFile(b.path, []byte("x"), 0o600)
+}
+
+// A file that somebody deletes while this process uses it is told of, once, and not after that. The database is
+// written again.
 func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "weir.db")
 	dir := database + directorySuffix
-	j := open(t, &backend{}, Options{Dir: dir})
+	j := open(t, &restorer{path: database}, Options{Dir: dir})
 	credits, past := filepath.Join(dir, "credits"), filepath.Join(dir, "past")
 	j.witness.Attach("credits", nil)
 	detach := j.witness.Attach("past", func() (Reach, bool) { return Reach{1, 1}, true })
@@ -160,6 +172,9 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 		slices.SortFunc(found, func(a, b FileDamage) int { return cmp.Compare(a.File, b.File) })
 		if len(found) != 2 || found[0].File != "credits" || found[1].File != "weir.db" {
 			t.Errorf("of two files that were deleted this is said: %v", found)
+		}
+		if _, err := os.Stat(database); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -37,6 +37,7 @@ type Backend struct {
 	settled  time.Duration
 	columns  *columnar.Engine
 	contents storage.Contents
+	host     *storage.Host // of the last Open that succeeded; the host alone uses it
 
 	// mu guards the fields below. Open and Close lock it, all other calls hold it for reading.
 	mu      sync.RWMutex
@@ -91,6 +92,7 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 	if err != nil {
 		return p, fmt.Errorf("opening the database %s: %w", b.path, explain(err))
 	}
+	b.host = h
 	return p, nil
 }
 
@@ -307,4 +309,5 @@ var (
 	_ storage.Eraser       = (*Backend)(nil)
 	_ storage.RecordEraser = (*Backend)(nil)
 	_ storage.Verifier     = (*Backend)(nil)
+	_ storage.FileRestorer = (*Backend)(nil)
 )
