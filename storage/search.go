@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -113,6 +114,14 @@ func (t *SearchTexts) fold(text []byte, yield func(text []byte)) {
 func appendFolded(b, text []byte) []byte {
 	b = slices.Grow(b, len(text))
 	for i := 0; i < len(text); {
+		if len(text)-i >= 8 { // eight bytes at once if they are ASCII
+			if eight := binary.LittleEndian.Uint64(text[i:]); eight&highBits == 0 {
+				small := (eight + ('\x80'-'a')*lowBits) &^ (eight + ('\x7f'-'z')*lowBits) & highBits
+				b = binary.LittleEndian.AppendUint64(b, eight-small>>2) // 'a' - 'A' is a quarter of a high bit
+				i += 8
+				continue
+			}
+		}
 		if c := text[i]; c < utf8.RuneSelf {
 			b = append(b, foldedASCII[c])
 			i++
@@ -128,6 +137,12 @@ func appendFolded(b, text []byte) []byte {
 	}
 	return b
 }
+
+// lowBits and highBits have the lowest and the highest bit of each of eight bytes.
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x80 * lowBits
+)
 
 var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
 	for c := range folded {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -117,5 +118,35 @@ func TestRequiredTexts(t *testing.T) {
 	}
 	if len(matches) < 17 {
 		t.Errorf("too few kinds: %v", matches)
+	}
+}
+
+// Letters are folded alike one by one and many at once.
+func TestFoldedLetters(t *testing.T) {
+	var texts storage.SearchTexts
+	folded := func(text string) (b string) {
+		texts.Inputs(&storage.Content{Inputs: map[string]string{"": text}}, func(text []byte) { b += string(text) })
+		return b
+	}
+	var all strings.Builder
+	for r := range rune(0x250) {
+		all.WriteRune(r)
+	}
+	for begin := range 16 {
+		text := strings.Repeat("z", begin) + all.String() + "\xff" + all.String()
+		want := ""
+		for _, r := range text {
+			if r == utf8.RuneError {
+				want += folded("\xff")
+			} else {
+				want += folded(string(r))
+			}
+		}
+		if folded(text) != want {
+			t.Fatalf("%q is %q, want %q", text, folded(text), want)
+		}
+	}
+	if folded("azAZ@[`{09") != "AZAZ@[`{09" {
+		t.Error(folded("azAZ@[`{09"))
 	}
 }
