@@ -326,6 +326,7 @@ func (dv *delivery) delivered(d *batch, took time.Duration) {
 	}
 	if recovered {
 		logger.Info("the backend takes records again")
+		signal(dv.j.maintenance.wake) // what could not be erased meanwhile need not wait for the next minute
 	}
 }
 
