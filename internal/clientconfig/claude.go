@@ -25,7 +25,7 @@ var claude = &Client{
 		if g.TokenCommand != nil {
 			s = append(s,
 				setting{[]string{"apiKeyHelper"}, quote(shellLine(g.TokenCommand))},
-				setting{[]string{"env", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS"}, quote(strconv.Itoa(tokenAge))})
+				setting{[]string{"env", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS"}, quote(strconv.Itoa(tokenTTL))})
 		} else {
 			s = append(s, setting{[]string{"env", "ANTHROPIC_AUTH_TOKEN"}, quote(g.Key)})
 		}
@@ -36,9 +36,9 @@ var claude = &Client{
 	},
 }
 
-// tokenAge is after how many milliseconds a client asks for the token again. A token has more of its
-// life before it when the command prints it.
-const tokenAge = 60_000
+// tokenTTL is the time after which the client runs the command again, in milliseconds. Tokens that the
+// command prints are valid for longer.
+const tokenTTL = 60_000
 
 // shellLine is a command as a shell reads it.
 func shellLine(command []string) string {

@@ -26,7 +26,7 @@ type Client struct {
 	Issuer string   `json:"issuer,omitempty"`
 	ID     string   `json:"client_id,omitempty"`
 	Scopes []string `json:"scopes,omitempty"`
-	// Audience is for whom the access token has to be, and empty if the gateway takes the ID token.
+	// Audience is the audience that the access token must have, "" if the gateway takes the ID token.
 	Audience string `json:"audience,omitempty"`
 }
 

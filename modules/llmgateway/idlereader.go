@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// maxHold is for how long the events that open a stream are held back for
-	// the first content, after the provider's header.
+	// maxHold bounds how long the first events of a stream wait for the first content. It counts from
+	// the provider's header.
 	maxHold = 2 * time.Second
-	// pingInterval is after how long a silence the client gets a comment, which
-	// keeps the connection alive.
+	// pingInterval is the silence after which the client gets a comment, which keeps the connection
+	// alive.
 	pingInterval = 15 * time.Second
 )
 

@@ -39,7 +39,7 @@ type member struct {
 const (
 	// unranked is the rank of elements whose key is no number: they come last.
 	unranked = math.MaxInt
-	// mapMembers is from how many members on a map finds them.
+	// mapMembers is the number of members from which on a node finds them by a map.
 	mapMembers = 16
 )
 

@@ -52,7 +52,7 @@ func (noSums) Size() int { return 0 }
 // End implements storage.PartialSums.
 func (noSums) End() int { return 0 }
 
-// treesAtOnce is for how many trees the first requests are looked for at a time.
+// treesAtOnce is the number of trees whose first requests are looked for at a time.
 const treesAtOnce = 4 << 10
 
 // roots are trees, which the ids of the names of their first requests stand for, by the keys of these

@@ -20,8 +20,8 @@ import (
 const (
 	// controlInterval is how late a node learns that another node has changed something.
 	controlInterval = 250 * time.Millisecond
-	// controlTrust is for how long a node goes on with what it has read, while Redis does
-	// not answer: a key that was withdrawn elsewhere may be valid here for so long.
+	// controlTrust is the time for which a node goes on with what it has read while Redis does not
+	// answer. A key that was withdrawn elsewhere may be valid here for that time.
 	controlTrust = 10 * time.Second
 	// usedInterval is how often it is written when objects were used.
 	usedInterval = time.Minute

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// KeepRuns is for how long a run can be read after its end.
+// KeepRuns is the time for which a run can be read after its end.
 const KeepRuns = 5 * time.Minute
 
 // Runs are the responses that nodes generate while no client waits, so that any node can
@@ -54,7 +54,7 @@ type Run struct {
 	Events  [][]byte
 	Ended   bool
 	Trimmed bool
-	// Silence is for how long its node has published nothing.
+	// Silence is the time since its node last published something.
 	Silence time.Duration
 	// Dead is true for a run that has not ended although its node must be dead.
 	Dead bool

@@ -29,7 +29,7 @@ type Options struct {
 	Report func(Progress)
 }
 
-// reportedRecords is after how many records it is reported how far a copy is.
+// reportedRecords is the number of records between two reports of a copy's progress.
 const reportedRecords = 1000
 
 // Progress is how far a copy, or a comparison, is.

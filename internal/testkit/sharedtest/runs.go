@@ -13,7 +13,7 @@ import (
 
 // LocalRuns are shared.Runs in memory, for tests with several nodes in a process.
 type LocalRuns struct {
-	// Lease is for how long a node may be silent.
+	// Lease is the time after which a silent node counts as dead.
 	Lease time.Duration
 
 	mu    sync.Mutex // guards byKey

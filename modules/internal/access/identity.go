@@ -159,8 +159,8 @@ type Login struct {
 	Issuer   string   `json:"issuer"`
 	ClientID string   `json:"client_id"`
 	Scopes   []string `json:"scopes,omitempty"`
-	// Audience is for whom the access token has to be. It is empty if the ID token is sent, which is
-	// for the client.
+	// Audience is the audience that the access token must have. It is "" if clients send the ID token,
+	// whose audience is the client itself.
 	Audience string `json:"audience,omitempty"`
 }
 

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// sendTimeout bounds an attempt, and claimed is how long no other node begins the next one.
+	// sendTimeout bounds an attempt. For claimTime, no other node begins the next one.
 	sendTimeout = 15 * time.Second
-	claimed     = time.Minute
-	// slowChannel is after how long a call of Deliver sends no further message to a channel.
+	claimTime   = time.Minute
+	// slowChannel is the time after which a call of Deliver sends no further message to a channel.
 	slowChannel = 5 * time.Second
-	// firstRetry and lastRetry are the pauses after the first and after later attempts, and
-	// giveUp is how long attempts are made.
-	firstRetry = 5 * time.Second
-	lastRetry  = time.Hour
-	giveUp     = 24 * time.Hour
-	// failing is after how many attempts a channel is an alert by itself.
-	failing = 3
+	// firstRetry is the pause after the first attempt. Pauses grow up to lastRetry, and attempts end
+	// after maxRetryTime.
+	firstRetry   = 5 * time.Second
+	lastRetry    = time.Hour
+	maxRetryTime = 24 * time.Hour
+	// alertAttempts is the number of failed attempts after which a channel is an alert by itself.
+	alertAttempts = 3
 )
 
 // channelRule begins the names of the alerts about channels.
@@ -103,7 +103,7 @@ func (e *Engine) attempt(ctx context.Context, org *control.Organisation, m messa
 		if d.NextAt == nil || *d.NextAt != due {
 			return errUnchanged
 		}
-		until := storage.Millis(time.Now().Add(claimed))
+		until := storage.Millis(time.Now().Add(claimTime))
 		d.NextAt, d.Attempts = &until, d.Attempts+1
 		m.Delivery = *d
 		return nil
@@ -148,7 +148,7 @@ func (e *Engine) keep(ctx context.Context, org *control.Organisation, m *message
 		} else {
 			d.Error = failure.Error()
 			pause := min(firstRetry<<min(d.Attempts-1, 20), lastRetry)
-			if next := now.Add(pause); next.Before(d.CreatedAt.Time().Add(giveUp)) && d.State != control.StateTest {
+			if next := now.Add(pause); next.Before(d.CreatedAt.Time().Add(maxRetryTime)) && d.State != control.StateTest {
 				at := storage.Millis(next)
 				d.NextAt = &at
 			}
@@ -164,7 +164,7 @@ func (e *Engine) keep(ctx context.Context, org *control.Organisation, m *message
 	}
 	e.Logger.Error("a message about an alert is not delivered", zap.String("channel", m.Channel), zap.String("alert", m.Rule),
 		zap.String("id", m.Delivery.ID), zap.Int("attempts", m.Attempts), zap.Bool("again", m.NextAt != nil), zap.Error(failure))
-	if m.Attempts < failing || m.Per == "channel" {
+	if m.Attempts < alertAttempts || m.Per == "channel" {
 		return nil
 	}
 	return e.unhealthy(ctx, org, m.Channel)

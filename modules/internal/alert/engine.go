@@ -77,12 +77,13 @@ type watched struct {
 
 const (
 	aWeek = 7 * 24 * time.Hour
-	// calmMinutes is after how many evaluations in a row an alert is resolved, so that a total
-	// about its threshold, or a node that sees records later, does not tell each minute.
+	// calmMinutes is the number of evaluations in a row without a match that resolve an alert. One is
+	// too few: a total about its threshold, or a node that sees records later, would send messages
+	// each minute.
 	calmMinutes = 3
-	// remembered is how long a subject of which nothing is recorded counts as 0.
-	remembered = storage.Timestamp(7 * 24 * time.Hour / time.Millisecond)
-	// kept is how long resolved alerts are kept.
+	// subjectLife is the time for which a subject without records counts as 0, in milliseconds.
+	subjectLife = storage.Timestamp(7 * 24 * time.Hour / time.Millisecond)
+	// retention is the time for which resolved alerts are kept, in milliseconds.
 	retention = storage.Timestamp(90 * 24 * time.Hour / time.Millisecond)
 	// shortestSlot is the shortest time in which an alert fires once for a subject.
 	shortestSlot = time.Hour
@@ -92,7 +93,7 @@ const (
 	othersSubject = "(others)"
 	// evaluationTimeout bounds the queries of one rule.
 	evaluationTimeout = 30 * time.Second
-	// deliveryInterval is how often messages of other nodes are looked for.
+	// deliveryInterval is the pause between two searches for messages of other nodes.
 	deliveryInterval = 5 * time.Second
 )
 
@@ -328,7 +329,7 @@ func (w *watched) remember(values map[string]float64, ofAll bool, at storage.Tim
 		w.seen[subject] = at
 	}
 	for subject, seen := range w.seen {
-		if at-seen > remembered {
+		if at-seen > subjectLife {
 			delete(w.seen, subject)
 		} else if _, ok := values[subject]; !ok {
 			values[subject] = 0

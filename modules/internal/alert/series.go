@@ -57,12 +57,13 @@ type sum struct {
 }
 
 const (
-	// settling is for how long the records of a minute are read again: a call has its record when
-	// it is over, at the time when it began.
-	settling = storage.Timestamp(10 * time.Minute / time.Millisecond)
-	// refreshing is how often the last day is read again, for calls that ran longer.
-	refreshing = storage.Timestamp(time.Hour / time.Millisecond)
-	lastDay    = 24 * refreshing
+	// settleTime is the time for which the records of a minute are read again, in milliseconds: the
+	// record of a call comes when the call ends, and counts at the time when it began.
+	settleTime = storage.Timestamp(10 * time.Minute / time.Millisecond)
+	// refreshInterval is the pause after which the last day is read again, for calls that ran longer, in
+	// milliseconds.
+	refreshInterval = storage.Timestamp(time.Hour / time.Millisecond)
+	lastDay         = 24 * refreshInterval
 	// maxCells bounds the cells of a window.
 	maxCells = 360
 )
@@ -134,7 +135,7 @@ func (s *series) ask(ctx context.Context, g storage.Grouper, org string, now sto
 	begins := (now - over + s.width - 1) / s.width * s.width // of the first cell
 	from := begins
 	if s.read != 0 {
-		if from = s.read - settling; s.refreshed+refreshing <= now {
+		if from = s.read - settleTime; s.refreshed+refreshInterval <= now {
 			from, s.refreshed = s.read-lastDay, now
 		}
 		from = max(begins, from/s.width*s.width)

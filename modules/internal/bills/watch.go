@@ -33,11 +33,11 @@ type run struct {
 }
 
 const (
-	// interval is how often bills are compared, and retryInterval how often after an error.
+	// interval is the pause between two comparisons, and retryInterval the pause after an error.
 	interval      = 6 * time.Hour
 	retryInterval = time.Hour
-	// late is for how many days providers may still report usage.
-	late = 2
+	// reportDelay is the number of days for which providers may still report usage.
+	reportDelay = 2
 )
 
 // Reports returns the newest reports, by bill, over some days. The last of them is the one before
@@ -60,7 +60,7 @@ func (w *Watch) Reports(days int) (map[string]*reconcile.Report, error) {
 	}
 	if now := time.Now(); !r.running && now.Sub(r.begun) > pause && w.Context.Err() == nil {
 		r.running, r.begun = true, now
-		to := reconcile.DayOf(now) - late + 1
+		to := reconcile.DayOf(now) - reportDelay + 1
 		go w.compare(r, reconcile.Window{From: to - reconcile.Day(days), To: to})
 	}
 	if r.reports == nil && r.err == nil {

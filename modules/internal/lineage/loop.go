@@ -6,7 +6,7 @@ import "slices"
 // as it did in several earlier turns of the conversation.
 const loopProperty = "Tool-Loop"
 
-// minLoop is from how many calls of a tool with the same arguments on a record has a
+// minLoop is the least number of calls of a tool with the same arguments for which a record gets the
 // loopProperty.
 const minLoop = 5
 

@@ -23,7 +23,7 @@ const (
 	unexplained   = "unexplained"    // nothing has changed
 )
 
-// minMissed is from how many tokens on a miss counts. Shorter ones come of how providers
+// minMissed is the least number of tokens that count as a miss. Shorter misses come from how providers
 // count: OpenAI caches by 128 tokens, and the end of a prompt is not the same in the next.
 const minMissed = 128
 

@@ -17,8 +17,8 @@ import (
 // OpenAI. If nobody has asked for them by then, the batch has cost the most that was set aside.
 const batchLife = 30 * 24 * time.Hour
 
-// batchUntil is until when the share of a batch is kept that was made at a time: to the end of
-// a day, so that a ledger has few such times.
+// batchUntil returns when the reservation of a batch ends that was created at a time. It is the end of a
+// day, so that a ledger has few such times.
 func batchUntil(created storage.Timestamp) storage.Timestamp {
 	const day = 24 * time.Hour
 	return storage.Millis(created.Time().Add(batchLife + day).UTC().Truncate(day))

@@ -210,8 +210,7 @@ func (r *Run) Stream(ctx context.Context, w io.Writer, after int64) error {
 	})
 }
 
-// pingInterval is after how long a silence a stream gets a comment, which keeps its
-// connection alive.
+// pingInterval is the silence after which a stream gets a comment, which keeps its connection alive.
 const pingInterval = 15 * time.Second
 
 // stream writes the events that next returns, if their number is greater than after. If over is

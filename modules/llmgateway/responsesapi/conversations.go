@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// maxPage is from how many bytes on a page of items is long.
+// maxPage is the length of a page of items, in bytes, above which the page is made shorter.
 const maxPage = 4 << 20
 
 // The bounds of OpenAI's API.

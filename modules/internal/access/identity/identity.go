@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// Leeway is by how much the issuer's clock may be behind: for so long, a token outlives its expiry.
+	// Leeway is the time for which a token outlives its expiry, because the issuer's clock may be slow.
 	Leeway = time.Minute
-	// remembered is for how long a verified token is not verified again. A token whose
-	// signing key the issuer withdraws is accepted for so long.
-	remembered = time.Minute
-	// maxRemembered is how many verified tokens are remembered.
-	maxRemembered = 10_000
+	// verifiedTTL is the time for which a verified token is not verified again, and so the time for
+	// which a token is still accepted after its issuer has withdrawn the signing key.
+	verifiedTTL = time.Minute
+	// maxVerified bounds the verified tokens that are remembered.
+	maxVerified = 10_000
 	// maxToken is the longest token, in bytes.
 	maxToken = 16 << 10
 )
@@ -77,7 +77,7 @@ func (i *Issuer) Issued(secret string) bool {
 func (i *Issuer) Verify(ctx context.Context, token string) (Claims, error) {
 	now, hash := i.now(), sha256.Sum256([]byte(token))
 	i.mu.Lock()
-	if now.Sub(i.since) > remembered || len(i.verified) >= maxRemembered {
+	if now.Sub(i.since) > verifiedTTL || len(i.verified) >= maxVerified {
 		i.since = now
 		clear(i.verified)
 	}
