@@ -26,9 +26,46 @@ import (
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html).
 var tierFields = []string{"X-Vertex-AI-LLM-Shared-Request-Type", "X-Amzn-Bedrock-Service-Tier"}
 
-// reserve sets aside what the call may cost, if a budget counts the call. The bytes of the
-// call stay as they are. A budget counts what a provider is asked to make: not what is read
-// or deleted, what counts tokens, and what the client's subscription pays.
+// payment says who pays for a call, and what counts it, as far as the head of the request tells.
+type payment struct {
+	counted bool // credits or budgets may count the call
+	reads   bool // they may need its body
+	refuses bool // they may refuse it: not all of them are budgets that only observe
+}
+
+// payment returns who pays for the call. A budget counts what a provider is asked to make: not what is
+// read or deleted, what counts tokens, and what the client's subscription pays. Budgets that cannot be
+// read now may count the call in a moment.
+func (x *exchange) payment() payment {
+	r := &x.rec.Record
+	budgets, err := x.h.site.App.Money().Of(r.Org)
+	if x.limit != nil {
+		budgets = append(slices.Clip(budgets), x.limit)
+	}
+	if x.account != nil {
+		return payment{counted: true, reads: true, refuses: true}
+	}
+	p := payment{counted: (len(budgets) > 0 || err != nil) && !r.Subscription && !x.operation().isFree()}
+	p.reads = p.counted && (err != nil || money.ReadBodies(budgets))
+	p.refuses = err != nil || slices.ContainsFunc(budgets, func(b *money.Budget) bool { return !b.Observe })
+	return p
+}
+
+// readBody reads the body if credits, budgets or the cache need it. Where none of them refuses, a body
+// that cannot be read passes unread, unless a part of it is gone.
+func (x *exchange) readBody(p payment) (body []byte, unread bool, refused *plugins.Error) {
+	if !p.reads && x.repetition.options == nil {
+		return nil, false, nil
+	}
+	body, refused = x.request.read(&x.writer, x.r)
+	if refused != nil && (p.reads && p.refuses || refused.Status == http.StatusRequestTimeout) {
+		return nil, true, refused
+	}
+	return body, refused != nil, nil
+}
+
+// reserve sets aside what the call may cost, if credits or a budget count the call, and lets the cache
+// see the request. The bytes of the call stay as they are.
 func (x *exchange) reserve(key *access.Key) error {
 	if x.request.late != nil {
 		return x.request.late
@@ -36,36 +73,20 @@ func (x *exchange) reserve(key *access.Key) error {
 	if refused := x.checkMasked(); refused != nil {
 		return refused
 	}
-	r := &x.rec.Record
-	app := x.h.site.App
-	pays := x.account != nil
-	budgets, err := app.Money().Of(r.Org)
-	if x.limit != nil {
-		budgets = append(slices.Clip(budgets), x.limit)
-	}
-	uncounted := !pays && (len(budgets) == 0 && err == nil || r.Subscription || x.operation().isFree())
-	if uncounted && x.repetition.options == nil {
+	p := x.payment()
+	if !p.counted && x.repetition.options == nil {
 		return nil
 	}
-	var sent []byte
-	unread := false
-	reads := !uncounted && (pays || err != nil || money.ReadBodies(budgets)) // budgets that cannot be read now may count the call in a moment
-	if reads || x.repetition.options != nil {
-		var refused *plugins.Error
-		sent, refused = x.request.read(&x.writer, x.r)
-		// Budgets that only observe, and the cache, let pass what they cannot read, unless a part
-		// of it is gone.
-		observed := !pays && err == nil && !slices.ContainsFunc(budgets, func(b *money.Budget) bool { return !b.Observe })
-		if refused != nil && (reads && !observed || refused.Status == http.StatusRequestTimeout) {
-			return refused
-		}
-		unread = refused != nil
+	body, unread, refused := x.readBody(p)
+	if refused != nil {
+		return refused
 	}
-	if !uncounted {
+	if p.counted {
 		x.update() // the body tells the model, the user and what the call continues
 	}
+	r := &x.rec.Record
 	s := money.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
-	object, isObject := plugins.ParseObject(sent)
+	object, isObject := plugins.ParseObject(body)
 	request := bound.JSON(r.Dialect, object)
 	x.streams = request.Get("stream").Type == gjson.True || strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent")
 	if isObject {
@@ -80,7 +101,7 @@ func (x *exchange) reserve(key *access.Key) error {
 	if x.operation().isBatch() {
 		s.Files, s.Names = true, batch.AllModels()
 	}
-	if pays {
+	if x.account != nil {
 		x.rec.TargetModel = s.Model
 		if err := x.checkCall(key, request, object, isObject); err != nil {
 			return err
@@ -92,20 +113,27 @@ func (x *exchange) reserve(key *access.Key) error {
 		}
 		x.repetition.ask(object)
 	}
-	if uncounted {
+	if !p.counted {
 		return nil
 	}
-	call := x.boundCall(request, object, &s)
+	s.Call = x.boundCall(request, object, &s)
 	switch {
-	case unread && reads:
+	case unread && p.reads:
 		s.MaxUsage = func(int64) bound.Used { return bound.Used{} }
 	case x.operation().isFree():
-		call.Free = true
+		s.Call.Free = true
 	case makesBatch:
-		s.MaxUsage = func(int64) bound.Used { return batch.MaxUsage(app.Catalog(), s.Provider, call.Conditions.At) }
+		s.MaxUsage = func(int64) bound.Used {
+			return batch.MaxUsage(x.h.site.App.Catalog(), s.Provider, s.Call.Conditions.At)
+		}
 	}
-	if s.Call = call; x.operation().asksForEvents(request) && !call.Silent() {
-		s.Cut = call.Lowerable(bound.LeastOutput)
+	return x.setAside(request, s, batch)
+}
+
+// setAside sets aside what the call may cost, or returns why the call cannot be made.
+func (x *exchange) setAside(request bound.Request, s money.Spending, batch bound.Batch) error {
+	if x.operation().asksForEvents(request) && !s.Call.Silent() {
+		s.Cut = s.Call.Lowerable(bound.LeastOutput)
 	}
 	if x.h.site.App.Money().Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
@@ -118,8 +146,8 @@ func (x *exchange) reserve(key *access.Key) error {
 	}
 	x.rec.Bill = bill
 	batch.Reservation = bill.Batch()
-	r.Batch = batch.Text()
-	if pays {
+	x.rec.Record.Batch = batch.Text()
+	if x.account != nil {
 		x.r = money.WithBill(x.r, bill)
 	}
 	return nil

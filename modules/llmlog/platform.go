@@ -65,7 +65,7 @@ func (x *exchange) takeAccount() *plugins.Error {
 	x.rec.Record.PassthroughBilling = x.h.site.App.Money().PaysWithCredits(x.rec.Record.Org, x.account) && !x.rec.Record.Dialect.CountsTokens()
 
 	header := make(http.Header)
-	for _, name := range passed {
+	for _, name := range passedFields {
 		if values, ok := x.r.Header[name]; ok {
 			header[name] = values
 		}
@@ -95,9 +95,9 @@ func (x *exchange) takeAccount() *plugins.Error {
 	return nil
 }
 
-// passed are the header fields that a provider gets of a call that Weir pays for. Others may
+// passedFields are the header fields that a provider gets of a call that Weir pays for. Others may
 // say who pays, or name what the account keeps.
-var passed = []string{
+var passedFields = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Anthropic-Beta", "Anthropic-Version", "Content-Encoding", "Content-Length", "Content-Type",
 	"Openai-Beta", "User-Agent",
 }
