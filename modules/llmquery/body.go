@@ -73,7 +73,7 @@ func (b *body) unknown() error {
 	return nil
 }
 
-// raw is the JSON text of a field, nil when it is absent.
+// json is the JSON text of a field, nil when it is absent.
 func (b *body) json(name string) []byte {
 	field, ok := b.field(name)
 	if !ok {

@@ -21,46 +21,60 @@ const (
 // exportPage is how many records are read at a time. Bodies are read one by one.
 const exportPage = 500
 
-// exportRequests answers every request that a filter matches, the oldest first.
-func exportRequests(c *call) error {
+// requestExport is a question for all requests that a filter matches.
+type requestExport struct {
+	query   *storage.RequestQuery
+	shape   shape
+	isTable bool     // CSV, else a line of JSON for each record
+	columns []string // of a table
+}
+
+// parseExport reads the body of a request for an export.
+func (c *call) parseExport() (*requestExport, error) {
 	b, err := c.body()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	q := &storage.RequestQuery{
-		Org:    c.org,
-		Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.window())),
-		Sort:   []storage.Sort{{Key: storage.SortCreatedAt}},
-		Limit:  exportPage,
+	x := &requestExport{
+		query: &storage.RequestQuery{
+			Org:    c.org,
+			Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.window())),
+			Sort:   []storage.Sort{{Key: storage.SortCreatedAt}},
+			Limit:  exportPage,
+		},
+		columns: tableColumns,
 	}
+	content := b.includeContent()
 	format, _ := b.text("format")
-	s := shape{content: b.includeContent(), oneLine: true, exportOf: q.Filter}
-	s.inputs = s.content
-	columns := tableColumns
+	x.isTable = format == formatCSV
+	if !x.isTable {
+		x.shape = shape{content: content, inputs: content, oneLine: true, exportOf: x.query.Filter}
+	}
 	if b.json("columns") != nil {
-		columns = b.texts("columns", maxColumns)
-		for _, name := range columns {
+		x.columns = b.texts("columns", maxColumns)
+		for _, name := range x.columns {
 			if !slices.Contains(tableColumns, name) && !strings.HasPrefix(name, propertyColumn) {
 				b.fail("columns", "a field of records or property:<name> is expected, not %q", name)
 			}
 		}
-		if format != formatCSV {
+		if !x.isTable {
 			b.fail("columns", "only a table has columns: add \"format\": %q", formatCSV)
 		}
 	}
-	switch format {
-	case "", formatNDJSON:
-	case formatCSV:
-		s = shape{}
-	default:
+	if !x.isTable && format != "" && format != formatNDJSON {
 		b.fail("format", "one of %s, %s is expected, not %q", formatNDJSON, formatCSV, format)
 	}
-	if err := b.finish(); err != nil {
+	return x, b.finish()
+}
+
+// exportRequests answers every request that a filter matches, the oldest first.
+func exportRequests(c *call) error {
+	x, err := c.parseExport()
+	if err != nil {
 		return err
 	}
-
 	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
-	a := newAnswer(c, s)
+	a := newAnswer(c, x.shape)
 	defer a.close()
 	name := "requests-" + time.Now().UTC().Format("20060102T150405Z")
 	write := func(r *storage.Record) error {
@@ -68,15 +82,15 @@ func exportRequests(c *call) error {
 		return a.record(r)
 	}
 	a.contentType = "application/x-ndjson"
-	if format == formatCSV {
+	if x.isTable {
 		a.contentType, name = "text/csv; charset=utf-8", name+".csv"
-		write = a.csv(columns)
+		write = a.csv(x.columns)
 	} else {
 		name += ".ndjson"
 	}
 	c.w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	for {
-		records, err := c.page(q)
+		records, err := c.page(x.query)
 		if err != nil {
 			return a.abandon(err)
 		}
@@ -91,10 +105,10 @@ func exportRequests(c *call) error {
 		if a.err != nil {
 			return a.abandon(a.err)
 		}
-		if len(records) < q.Limit {
+		if len(records) < x.query.Limit {
 			return nil
 		}
-		q.After = q.Cursor(records[len(records)-1], nil)
+		x.query.After = x.query.Cursor(records[len(records)-1], nil)
 	}
 }
 

@@ -33,10 +33,12 @@ func queryRequestsBulk(c *call) error { return c.requests(legacyGroups[:1]) }
 
 func queryRequests(c *call) error { return c.requests(legacyGroups) }
 
-func (c *call) requests(groups []storage.Group) error {
+// readRequestQuery reads the body of a query for requests. The limit of the query is one more than the
+// client's, so that the answer can say whether there are more.
+func (c *call) readRequestQuery(groups []storage.Group) (q *storage.RequestQuery, s shape, err error) {
 	b, err := c.body()
 	if err != nil {
-		return err
+		return nil, s, err
 	}
 	if b.json("filter") == nil {
 		b.fail("filter", `is required; "all" matches every request`)
@@ -49,7 +51,7 @@ func (c *call) requests(groups []storage.Group) error {
 	if err != nil {
 		b.refuse(err)
 	}
-	q := &storage.RequestQuery{
+	q = &storage.RequestQuery{
 		Org:        c.org,
 		Filter:     filter,
 		Cached:     b.boolean("isCached"),
@@ -64,11 +66,17 @@ func (c *call) requests(groups []storage.Group) error {
 	if q.After != nil && random {
 		b.fail("after", "a random order has no place to go on from")
 	}
-	s := shape{inputs: b.flag("includeInputs"), content: b.includeContent()}
+	s = shape{inputs: b.flag("includeInputs"), content: b.includeContent()}
 	if b.flag("includePreview") {
 		s.preview = filter
 	}
-	if err := b.finish(); err != nil {
+	return q, s, b.finish()
+}
+
+// requests answers one page of requests. groups are the filter groups that it applies.
+func (c *call) requests(groups []storage.Group) error {
+	q, s, err := c.readRequestQuery(groups)
+	if err != nil {
 		return err
 	}
 	if q.After != nil && q.After.Values == nil {
@@ -105,7 +113,7 @@ func (c *call) requests(groups []storage.Group) error {
 		}
 	}
 	a.append(`],"error":null,"next":`)
-	if next != nil && !random {
+	if next != nil && !q.Random {
 		a.append(`"` + *next + `"}`)
 	} else {
 		a.append("null}")
