@@ -24,27 +24,26 @@ import (
 type Spending struct {
 	Org string
 	Key *access.Key
-	// Account is where the call goes, nil for a call that passes through a proxy with the
-	// caller's own credentials. Then Provider names the provider.
+	// Account is the account that the call goes to. It is nil for a call that passes through a proxy
+	// with the caller's own credentials: then Provider names the provider.
 	Account  *providers.Account
 	Provider string
-	// Model is the name of the target at the account, "" for what is no call of a model.
+	// Model is the name of the target at the account, "" unless a model is called.
 	Model string
-	// Batch has the models of a batch whose calls the provider makes later, empty if they are
-	// not known; nil for any other call. Every budget counts the whole batch that counts one of
-	// the models.
+	// Batch has the models of a batch, whose calls the provider makes later. It is empty if the models
+	// are unknown, and nil if the call is not a batch. A budget that counts one of the models counts
+	// the whole batch.
 	Batch []string
-	// Files says that the call is about files or batches that a provider keeps: the only models
-	// that it can reach are those that the calls of its batch name.
+	// Files is true for a call about files or batches that a provider keeps. Such a call reaches only
+	// the models in Names.
 	Files bool
-	// Names are the models that the calls of its batch name: see Files.
+	// Names are the models that the calls of the batch name.
 	Names []string
 	// Record says whose call it is, and when the call began.
 	Record *storage.Record
-	// Limit is one that the caller set to its own calls, nil for none.
+	// Limit is the caller's own limit of its calls, nil for none.
 	Limit *Budget
-	// Within says that the call is a part of one that has a bill, such as a response in
-	// a WebSocket.
+	// Within is true for a part of a call that has a bill, such as a response in a WebSocket.
 	Within bool
 	// Shadow says that the operator makes the call beside that of a caller: no credits and no
 	// budget count it.
@@ -80,7 +79,7 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 		return t, nil
 	}
 	paid := m.PaysWithCredits(s.Org, s.Account)
-	budgets, err := m.bounding(&s)
+	budgets, err := m.budgetHolds(&s)
 	if !paid && budgets == nil && err == nil {
 		return t, nil
 	}
@@ -117,7 +116,7 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 	if refusal, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, refusal
 	}
-	if budgets != nil && !paid && len(budgets.refusing()) == 0 {
+	if budgets != nil && !paid && len(budgets.enforced()) == 0 {
 		m.Logger.Error("a call is missing in budgets that observe", zap.String("org", s.Org), zap.Error(err))
 		return &Bill{budgets: m, account: s.Account, call: s.Call}, nil
 	}
@@ -138,7 +137,7 @@ func (m *Budgets) setAside(ctx context.Context, t *Bill, s Spending, paid bool) 
 
 // setAsideShare reserves a share of a quantity, from the credits too if they pay for the call.
 func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spending, paid bool) error {
-	bounding := t.bounding.of(q)
+	bounding := t.bounding.byQuantity(q)
 	if bounding == nil && !paid {
 		return nil
 	}
@@ -153,7 +152,7 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	}
 	amount := q.max(&s, t.limit()) // another quantity may have lowered the call
 	if !amount.Valid {
-		bounding = slices.DeleteFunc(bounding.refusing(), func(b budgetHold) bool { return b.budget.Unpriced == passUnpriced })
+		bounding = slices.DeleteFunc(bounding.enforced(), func(b budgetHold) bool { return b.budget.Unpriced == passUnpriced })
 		if paid || len(bounding) > 0 {
 			return notPriced(s, bounding)
 		}
@@ -220,7 +219,7 @@ func (s *Spending) target() (provider, model string) {
 
 // Bounds reports whether credits or a budget that refuses bound what a call may use.
 func (m *Budgets) Bounds(s Spending) bool {
-	bounding, err := m.bounding(&s)
+	bounding, err := m.budgetHolds(&s)
 	return err != nil || m.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.budget.quantity.metered() && !b.budget.Observe })
 }
 
@@ -312,11 +311,11 @@ func (m *Budgets) tryReserve(ctx context.Context, t *Bill, part *share, s Spendi
 // reducedHolds returns the holds of a share. If the call can be lowered, a twentieth of each limit
 // stays free of it for calls that are lowered: else a few that ask for far more than they
 // write hold all that is left, and others are refused.
-func (part *share) reducedHolds(s Spending, budgets bounding) []credits.Hold {
+func (part *share) reducedHolds(s Spending, budgets budgetHolds) []credits.Hold {
 	if s.Fit == (bound.Limits{}) || !part.metered() {
 		return part.Holds
 	}
-	holds, budgets := slices.Clone(part.Holds), budgets.of(part.quantity)
+	holds, budgets := slices.Clone(part.Holds), budgets.byQuantity(part.quantity)
 	first := len(holds) - len(budgets) // after that of the credits
 	for i, b := range budgets {
 		if b.budget.Wait == 0 {

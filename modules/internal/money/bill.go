@@ -28,7 +28,7 @@ type Bill struct {
 	account  *providers.Account
 	ledger   credits.Ledger // nil unless something bounds the call
 	shares   []*share
-	bounding bounding    // the budgets that count the call
+	bounding budgetHolds // the budgets that count the call
 	call     *bound.Call // what the request can use; nil unless it is one of a model
 	max      bound.Used  // what the call uses at most; zero unless something bounds it
 	batch    uuid.UUID   // names the shares of a batch
@@ -232,7 +232,7 @@ func (t *Bill) charge(ctx context.Context, part *share, total plugins.Nanodollar
 func (t *Bill) count(part *share, total plugins.Nanodollars) {
 	if part.quantity == dollars && !part.surplus && total > part.charged {
 		excess := max(total, part.Amount) - max(part.charged, part.Amount)
-		for _, b := range t.bounding.of(part.quantity) {
+		for _, b := range t.bounding.byQuantity(part.quantity) {
 			budgetSpent.With(b.budget.label).Add(plugins.KnownCost(total - part.charged).Float())
 			budgetExcess.With(b.budget.label).Add(plugins.KnownCost(excess).Float())
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// bounding are the budgets that count a call, each with its account.
-type bounding []budgetHold
+// budgetHolds are the budgets that count a call, each with its account.
+type budgetHolds []budgetHold
 
 type budgetHold struct {
 	budget *Budget
@@ -20,13 +20,13 @@ type budgetHold struct {
 	caller string
 }
 
-// refusing returns the budgets that do not only observe.
-func (all bounding) refusing() bounding {
+// enforced returns the budgets that do not only observe.
+func (all budgetHolds) enforced() budgetHolds {
 	return slices.DeleteFunc(slices.Clone(all), func(b budgetHold) bool { return b.budget.Observe })
 }
 
-// bounding returns the budgets that count a call.
-func (m *Budgets) bounding(s *Spending) (all bounding, err error) {
+// budgetHolds returns the budgets that count a call.
+func (m *Budgets) budgetHolds(s *Spending) (all budgetHolds, err error) {
 	budgets, err := m.Of(s.Org)
 	if s.Limit != nil {
 		budgets = append(slices.Clip(budgets), s.Limit)
@@ -42,11 +42,11 @@ func (m *Budgets) bounding(s *Spending) (all bounding, err error) {
 		v.full.Provider = s.Account.Provider
 	}
 	if len(s.Batch) == 0 {
-		return m.boundingOf(v, s, budgets, nil)
+		return m.addHolds(v, s, budgets, nil)
 	}
 	for _, model := range s.Batch {
 		v.full.Model, v.full.RequestModel = model, model
-		if all, err = m.boundingOf(v, s, budgets, all); err != nil {
+		if all, err = m.addHolds(v, s, budgets, all); err != nil {
 			return nil, err
 		}
 	}
@@ -69,8 +69,8 @@ func (v *view) forget() {
 	views.Put(v)
 }
 
-// boundingOf adds those of some budgets that count a call, each account once.
-func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
+// addHolds adds those of some budgets that count a call, each account once.
+func (m *Budgets) addHolds(v *view, s *Spending, budgets []*Budget, all budgetHolds) (budgetHolds, error) {
 	v.vouched = v.full
 	s.Key.ClearClaims(&v.vouched)
 	counted := len(all) // by the earlier models of a batch
@@ -104,8 +104,8 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 	return all, nil
 }
 
-// of returns the budgets of a quantity.
-func (all bounding) of(q *quantity) (list bounding) {
+// byQuantity returns the budgets of a quantity.
+func (all budgetHolds) byQuantity(q *quantity) (list budgetHolds) {
 	for _, b := range all {
 		if b.budget.quantity == q {
 			list = append(list, b)
@@ -115,7 +115,7 @@ func (all bounding) of(q *quantity) (list bounding) {
 }
 
 // find returns the budget of an account, nil for the credits.
-func (all bounding) find(account credits.Account) *Budget {
+func (all budgetHolds) find(account credits.Account) *Budget {
 	for _, b := range all {
 		if b.hold.Account == account {
 			return b.budget

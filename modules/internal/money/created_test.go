@@ -107,7 +107,7 @@ func TestCreatedBudgets(t *testing.T) {
 		if err := b.provision(stores.DefaultName, func(string) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
-		teller.bounding = bounding{{budget: b, hold: b.hold(new(storage.Record), 0)}}
+		teller.bounding = budgetHolds{{budget: b, hold: b.hold(new(storage.Record), 0)}}
 		part := &share{quantity: dollars, Reservation: credits.Reservation{ID: uuid.New(), Org: stores.DefaultName, Holds: []credits.Hold{teller.bounding[0].hold}}}
 		part.Holds[0].Limit = 10e9
 		if err := errors.Join(teller.ledger.Reserve(t.Context(), part.Reservation), teller.charge(t.Context(), part, amount)); err != nil {

@@ -73,7 +73,7 @@ func (m *Budgets) observe(ctx context.Context, t *Bill, s Spending) error {
 func (t *Bill) setAsideSurplus(ctx context.Context, part *share, admitted plugins.Nanodollars) error {
 	surplus := &share{quantity: part.quantity, surplus: true, admitted: admitted}
 	surplus.ID, surplus.Org, surplus.Call = uuid.New(), part.Org, part.Call
-	for _, b := range t.bounding.of(part.quantity) {
+	for _, b := range t.bounding.byQuantity(part.quantity) {
 		if b.budget.Observe && slices.Contains(part.Accounts(), b.hold.Account) {
 			surplus.Holds = append(surplus.Holds, b.budget.marked(b.hold, surplusMark))
 		}
@@ -101,7 +101,7 @@ func (t *Bill) setAsideSurplus(ctx context.Context, part *share, admitted plugin
 func (t *Bill) refusedBy(ctx context.Context, s *Spending) (*budgetHold, error) {
 	for _, q := range quantities {
 		i := slices.IndexFunc(t.shares, func(part *share) bool { return part.quantity == q })
-		for _, b := range t.bounding.of(q) {
+		for _, b := range t.bounding.byQuantity(q) {
 			switch {
 			case !b.budget.Observe:
 			case i >= 0:

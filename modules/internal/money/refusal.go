@@ -24,7 +24,7 @@ func unavailable(err error) *plugins.Error {
 }
 
 // notPriced is the error for a call whose use is not known and would have to be counted.
-func notPriced(s Spending, budgets bounding) *plugins.Error {
+func notPriced(s Spending, budgets budgetHolds) *plugins.Error {
 	counted, missing := "paid for with credits", "price"
 	if len(budgets) > 0 {
 		counted = "counted by the budget " + budgets[0].budget.Name

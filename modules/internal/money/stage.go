@@ -56,7 +56,7 @@ func (g *Stage) reached(spent, limit plugins.Nanodollars) bool {
 
 // alert tells of the budgets of a share of whose limits enough is spent.
 func (t *Bill) alert(ctx context.Context, part *share) {
-	for _, b := range t.bounding.of(part.quantity) {
+	for _, b := range t.bounding.byQuantity(part.quantity) {
 		if len(b.budget.Stages) == 0 {
 			continue
 		}
@@ -87,8 +87,8 @@ func (t *Bill) alert(ctx context.Context, part *share) {
 	}
 }
 
-// reached are the details of the event that a stage is reached.
-type reached struct {
+// stageDetails are the details of the event that a stage is reached.
+type stageDetails struct {
 	Budget string          `json:"budget"`
 	At     int             `json:"at"`
 	Use    string          `json:"use,omitempty"`
@@ -109,7 +109,7 @@ func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of cred
 		return err
 	}
 	org := &control.Organisation{Log: log, Name: b.budget.org, By: control.Actor{Key: "weir"}}
-	return org.Tell(ctx, "budget.reached", control.Note{Object: b.budget.Name, Details: reached{b.budget.Name, stage.At, stage.Use, b.budget.Subject(b.hold.Account), b.budget.Amount(of.Spent), b.budget.Amount(b.budget.limit), b.budget.Window}})
+	return org.Tell(ctx, "budget.reached", control.Note{Object: b.budget.Name, Details: stageDetails{b.budget.Name, stage.At, stage.Use, b.budget.Subject(b.hold.Account), b.budget.Amount(of.Spent), b.budget.Amount(b.budget.limit), b.budget.Window}})
 }
 
 // remember keeps an account that was told of, and forgets those of windows that are over.
@@ -155,7 +155,7 @@ func (m *Budgets) Instead(ctx context.Context, s Spending) (alias string, of *Bu
 	if budgets, _ := m.Of(s.Org); !slices.ContainsFunc(budgets, (*Budget).diverts) {
 		return "", nil
 	}
-	bounding, err := m.bounding(&s)
+	bounding, err := m.budgetHolds(&s)
 	if err != nil { // Admit refuses the call
 		return "", nil
 	}

@@ -23,8 +23,8 @@ type Trial struct {
 	Calls    int64 // that the budget counts
 	Refused  int64
 	Unpriced int64 // of those refused, because the price is not known
-	// Admitted and Spared are what the calls have used that the budget admits and refuses, as the
-	// budget counts. Saved is what the refused calls have cost.
+	// Admitted is what the admitted calls have used, and Spared what the refused calls have used, in
+	// what the budget counts. Saved is the cost of the refused calls.
 	Admitted, Spared, Saved plugins.Nanodollars
 
 	budget  *Budget
