@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// run does what is left of the erasures. Backups and sealing go on between two segments.
-// What cannot be done yet is left to the next maintenance.
+// run goes on with all unfinished erasures, as far as it can. The next maintenance tries the rest. Backups
+// and sealing may run between two segments.
 func (l *erasures) run(ctx context.Context) {
 	if err := l.eraseReleased(ctx); err != nil && ctx.Err() == nil {
 		l.j.options.logger().Error("it is not known which records are under hold: erasures go on with the others", zap.Error(err))
@@ -33,7 +33,7 @@ func (l *erasures) run(ctx context.Context) {
 	}
 }
 
-// closeSegment ends the active segment if something of it is erased, so that it can be sealed.
+// closeSegment ends the active segment if it may have erased records: only sealed segments are rewritten.
 func (l *erasures) closeSegment(all []*Erasure) {
 	l.j.log.turn.Lock()
 	defer l.j.log.turn.Unlock()
@@ -43,11 +43,11 @@ func (l *erasures) closeSegment(all []*Erasure) {
 	}
 }
 
-// eraseSegments writes the sealed segments anew that have listed entries, and, for erasures that
-// scan, all that have a version of an erased record.
+// eraseSegments rewrites the sealed segments that have listed entries. If an erasure has to scan, it looks
+// for versions of erased records in all sealed segments.
 func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
-	left := l.left()
-	numbers := slices.Collect(maps.Keys(left))
+	listed := l.listedEntries()
+	numbers := slices.Collect(maps.Keys(listed))
 	scans := slices.ContainsFunc(all, func(e *Erasure) bool { return e.Scan })
 	if scans {
 		for number, s := range l.j.archive.all() {
@@ -58,12 +58,12 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 	}
 	slices.Sort(numbers)
 	w := rewriter{erased: l.records.Load()}
-	scanned := true // all that can be scanned ever
+	scanned := true // all segments that can be read
 	var unidentified int64
 	for _, number := range slices.Compact(numbers) {
 		var n int64
 		var err error
-		l.j.options.Load().LowPriority(func() { n, err = l.eraseSegment(ctx, &w, number, left[number], scans) })
+		l.j.options.Load().LowPriority(func() { n, err = l.eraseSegment(ctx, &w, number, listed[number], scans) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -81,9 +81,10 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 	}
 }
 
-// eraseSegment removes entries from one segment, unless it is not sealed yet: those that are listed, and,
-// if it scans, all of erased records. A segment whose raw file could not be removed is sealed: that file
-// goes without being sealed again. unidentified counts the entries that do not say whose they are.
+// eraseSegment removes entries from one segment: those that are listed and, if scans is true, all versions
+// of erased records. It leaves a segment that is not sealed yet. A segment that is both raw and sealed
+// counts as sealed, because its raw file is only to be removed. unidentified counts the entries that do
+// not say whose they are.
 func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64, listed []uint32, scans bool) (unidentified int64, err error) {
 	if !l.j.maintenance.takeTurn(ctx) {
 		return 0, ctx.Err()
@@ -96,7 +97,7 @@ func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64,
 	if raw && !there {
 		return 0, nil
 	}
-	gone := listed
+	ordinals := listed
 	if scans && s.Size > 0 {
 		var found []uint32
 		found, unidentified, err = w.erasedEntries(segmentPath(l.j.dir, number, sealedSuffix))
@@ -106,14 +107,14 @@ func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64,
 		if err != nil {
 			return 0, err
 		}
-		gone = slices.Concat(listed, found)
-		slices.Sort(gone)
+		ordinals = slices.Concat(listed, found)
+		slices.Sort(ordinals)
 	}
-	if len(gone) == 0 {
+	if len(ordinals) == 0 {
 		return unidentified, nil
 	}
 	err = l.j.archive.rewrite(ctx, w, number, func(ordinal uint32) bool {
-		_, found := slices.BinarySearch(gone, ordinal)
+		_, found := slices.BinarySearch(ordinals, ordinal)
 		return found
 	})
 	if err == nil && len(listed) > 0 {
@@ -122,20 +123,21 @@ func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64,
 	return unidentified, err
 }
 
-// segmentErased notes that a segment is written.
+// segmentErased notes for each erasure that its listed entries of a segment are gone. An erasure that came
+// while the segment was rewritten may list further entries, and goes on.
 func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range l.all {
-		mine, there := e.Left[number]
-		if !there || !contains(ordinals, mine) { // else it was created meanwhile
+		own, there := e.Left[number]
+		if !there || !contains(ordinals, own) {
 			continue
 		}
 		next := *e
 		next.Left = maps.Clone(e.Left)
 		delete(next.Left, number)
 		if !l.countsRows(e) {
-			next.Erased += int64(len(mine))
+			next.Erased += int64(len(own))
 		}
 		l.all[i] = &next
 	}

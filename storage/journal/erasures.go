@@ -131,8 +131,8 @@ func (l *erasures) change(of []*Erasure, do func(*Erasure)) error {
 	return l.save()
 }
 
-// left returns the entries that are left to erase, sorted, by segment.
-func (l *erasures) left() map[uint64][]uint32 {
+// listedEntries returns the ordinals of the entries that are still to be erased, sorted, by segment.
+func (l *erasures) listedEntries() map[uint64][]uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all Erasure

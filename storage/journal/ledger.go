@@ -67,7 +67,7 @@ type ledger struct {
 	entries map[string]int64
 }
 
-// backlog is what earlier processes have left that the backend has not taken.
+// backlog counts what earlier processes have left and the backend has not taken.
 type backlog struct {
 	exchanges int64
 	number    uint64
