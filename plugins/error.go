@@ -157,8 +157,8 @@ func RetryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// UntilReset returns how long it takes until every limit of a rate is reset that the header of an
-// answer says is exhausted, by the provider's own clock, 0 if the header does not say: OpenAI's and
+// UntilReset returns the time until all exhausted rate limits are reset, by the provider's own clock, or 0
+// if the header of the answer does not say. It reads OpenAI's and
 // Groq's durations (https://platform.openai.com/docs/guides/rate-limits), Anthropic's dates
 // (https://platform.claude.com/docs/en/api/rate-limits), and OpenRouter's milliseconds since 1970
 // (https://openrouter.ai/docs/api-reference/limits).

@@ -124,8 +124,8 @@ func (c *count) merge(o *count) {
 	c.first, c.last = min(c.first, o.first), max(c.last, o.last)
 }
 
-// setPercentiles replaces the totals by percentiles of a duration. One scan keeps the
-// durations of as many groups as there is room for.
+// setPercentiles replaces the totals by percentiles of a duration. It makes several scans if the
+// durations of all groups do not fit into memory at once.
 func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, durations func(*RowBatch) []plugins.Duration) error {
 	limit, _ := rows.Limits()
 	for from, behind := 0, true; behind; from += limit {

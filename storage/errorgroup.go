@@ -5,14 +5,14 @@ import "regexp"
 // MaxErrorMessage bounds a record's ErrorMessage, in bytes.
 const MaxErrorMessage = 500
 
-// varying matches words with a digit in them: ids, times, counts and amounts. Between the parts of
+// varyingWord matches words with a digit in them: ids, times, counts and amounts. Between the parts of
 // a number or a time may stand a mark, as in 1,234.50 and 20:15.
-var varying = regexp.MustCompile(`[\pL_-]*[0-9][\pL0-9_-]*(?:[.,:][\pL_-]*[0-9][\pL0-9_-]*)*`)
+var varyingWord = regexp.MustCompile(`[\pL_-]*[0-9][\pL0-9_-]*(?:[.,:][\pL_-]*[0-9][\pL0-9_-]*)*`)
 
 // errorGroup returns a message with … in place of what differs between errors of one cause.
 func errorGroup(message string) string {
 	if message == "" { // as in most records
 		return ""
 	}
-	return varying.ReplaceAllLiteralString(message, "…")
+	return varyingWord.ReplaceAllLiteralString(message, "…")
 }

@@ -118,13 +118,12 @@ type Record struct {
 	// Turn counts the calls of a conversation from 1. It is unknown where the earlier calls
 	// are unknown.
 	Turn plugins.Count
-	// CostCounted is true if Cost is counted by the length of what passed, because the answer
-	// ended before the provider had stated what it used; or if Cost is the most that a call can
-	// have cost that a kill cut off.
+	// CostCounted is true if the provider has not stated the usage on which Cost rests. Then Cost is
+	// counted by the length of what passed, or, after a kill, is the most that the call can have cost.
 	CostCounted bool
-	// UsageComplete is true if Usage has all that the provider has billed, in one call, so that
-	// the cost follows from Usage and a price. It is false where nobody knows, as in records of
-	// earlier versions of Weir.
+	// UsageComplete is true if Usage has all that the provider has billed, in one call, so that the
+	// cost follows from Usage and a price. It is false if that is unknown, as in records of earlier
+	// versions of Weir.
 	UsageComplete bool
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool

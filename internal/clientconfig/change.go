@@ -38,28 +38,28 @@ type Edit struct {
 	Before, After *string
 }
 
-// record is what an undo needs. It is kept in a file of the user's configuration folder.
+// record is what an undo needs of a set-up. It is stored in a file of the user's configuration folder.
 type record struct {
 	File     string
 	Existed  bool
 	Mode     fs.FileMode // of the file before
 	Before   []byte      // the file before
 	After    string      // SHA-256 of the file after
-	Settings []changed
+	Settings []settingChange
 	Folders  []string // folders that were created, the innermost first
 	// Earlier is the record of the set-up that this one replaces. It holds until the file has been
 	// written, and is nil from then on.
 	Earlier *record `json:",omitempty"`
 }
 
-// changed is a setting as it was and is.
-type changed struct {
+// settingChange is a setting before and after a set-up.
+type settingChange struct {
 	Path   []string
 	Before *string // nil if the file did not have it
 	After  string
 }
 
-func (s *changed) name() string { return strings.Join(s.Path, ".") }
+func (s *settingChange) name() string { return strings.Join(s.Path, ".") }
 
 // ErrNoRecord is the error for an undo of what was not set up.
 var ErrNoRecord = errors.New("weir setup has not changed this file")
@@ -123,11 +123,11 @@ func (c *Client) set(text []byte, s setting, r *record) ([]byte, error) {
 		return nil, err
 	}
 	if !found {
-		r.Settings = append(r.Settings, changed{Path: s.path, After: s.text})
+		r.Settings = append(r.Settings, settingChange{Path: s.path, After: s.text})
 		return c.format.insert(text, s.path, s.text)
 	}
 	before := string(text[at.start:at.end])
-	r.Settings = append(r.Settings, changed{Path: s.path, Before: &before, After: s.text})
+	r.Settings = append(r.Settings, settingChange{Path: s.path, Before: &before, After: s.text})
 	value := indent(s.text, indentation(text, at.start))
 	if strings.HasSuffix(s.text, "\n") {
 		value += "\n"
@@ -240,7 +240,7 @@ func (c *Client) read(project string) (*Change, error) {
 	return change, nil
 }
 
-// check returns ErrFileChanged if the file is not what it was when the change was made.
+// check returns ErrFileChanged if the file has changed since it was read for this change.
 func (c *Change) check() error {
 	text, err := os.ReadFile(c.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

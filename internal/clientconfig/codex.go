@@ -25,7 +25,7 @@ var codex = &Client{
 				"command = " + quote(g.TokenCommand[0]) + "\n" +
 				"args = " + string(arguments) + "\n" +
 				"timeout_ms = 30000\n" +
-				"refresh_interval_ms = " + strconv.Itoa(tokenAge) + "\n"
+				"refresh_interval_ms = " + strconv.Itoa(tokenTTL) + "\n"
 		}
 		s := []setting{
 			{[]string{"model_provider"}, `"weir"`},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// span is where a value is in a text.
+// span is the place of a value in a text, in bytes.
 type span struct{ start, end int }
 
 // format edits texts of a kind. The text of a value is what find spans: as in the file, but for the
@@ -28,10 +28,10 @@ func splice(text []byte, s span, with string) []byte {
 	return bytes.Join([][]byte{text[:s.start], []byte(with), text[s.end:]}, nil)
 }
 
-// lineStart returns where the line begins that has a position.
+// lineStart returns the start of the line that contains a position.
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
-// lineEnd returns where the line after that of a position begins.
+// lineEnd returns the start of the line after the one that contains a position.
 func lineEnd(text []byte, at int) int {
 	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n + 1

@@ -62,13 +62,13 @@ func Allow(calls int) {
 
 // threads are added while something runs. Traffic would pay for more at any time: with two
 // in place of four on two processors, a call takes a tenth less of the processor.
-var threads added
+var threads extraThreads
 
 // linger is how long the threads stay after the last call, because to change their number
 // stops the process for a moment.
 const linger = 500 * time.Millisecond
 
-type added struct {
+type extraThreads struct {
 	mu      sync.Mutex  // guards all fields
 	allowed int         // by Allow
 	now     int         // that are there
@@ -76,7 +76,7 @@ type added struct {
 	idle    *time.Timer // removes the threads, nil before the first call
 }
 
-func (a *added) begin() {
+func (a *extraThreads) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.running++; a.now == 0 && a.allowed > 0 {
@@ -85,7 +85,7 @@ func (a *added) begin() {
 	}
 }
 
-func (a *added) end() {
+func (a *extraThreads) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.running--
@@ -99,7 +99,7 @@ func (a *added) end() {
 }
 
 // remove removes the threads if nothing runs.
-func (a *added) remove() {
+func (a *extraThreads) remove() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.running == 0 && a.now > 0 {

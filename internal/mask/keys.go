@@ -39,7 +39,7 @@ var keysByLetter = func() (table [256][]int) {
 	return table
 }()
 
-// keyAt returns where the key ends that begins at an offset, 0 if none does.
+// keyAt returns the end of the key that begins at an offset, 0 if none does.
 func (f *finder) keyAt(text []byte, at int) int {
 	for _, i := range keysByLetter[text[at]] {
 		k := &keys[i]

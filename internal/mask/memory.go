@@ -16,7 +16,7 @@ const (
 	minRemembered = 128
 	// maxRemembered bounds how many texts and matches are remembered, twice: about 10 MB.
 	maxRemembered = 1 << 16
-	// maxMatches is how many matches a text has that is remembered.
+	// maxMatches bounds the matches of a text that is remembered.
 	maxMatches = 1 << 10
 )
 

@@ -300,7 +300,7 @@ var ibanLengths = map[string]int{
 	"SO": 23, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
 }
 
-// iban returns where the account number ends that begins at an offset, 0 if none does.
+// iban returns the end of the account number that begins at an offset, 0 if none does.
 func iban(text []byte, at int) int {
 	var b [34]byte
 	n, to := 0, at

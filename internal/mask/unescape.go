@@ -16,7 +16,7 @@ type reading struct {
 	text  []byte
 	of    *reading // of which it was read, nil for what the body has
 	parts []part
-	plus  []int // where a + stands that may be a space
+	plus  []int // the offsets of each + that may stand for a space
 }
 
 // part is a part of a reading: where it begins there, and where in what was read. A part that is an escape

@@ -54,7 +54,7 @@ func (s Set) Of(name string) Label {
 	return Other
 }
 
-// Bounded is a set that learns the first names it is asked for, as many as Most.
+// Bounded is a set that learns the first Max names it is asked for. The zero Bounded learns none.
 type Bounded struct {
 	Max int
 

@@ -87,25 +87,25 @@ var errUnknown = errors.New("the upstream's answer cannot be read")
 // Caddy sets the output of that log anew whenever it loads a configuration, also
 // one that fails, so this is to be called time and again.
 func StandardLog() {
-	if _, ok := log.Writer().(*unsolicited); ok {
+	if _, ok := log.Writer().(*unsolicitedFilter); ok {
 		return
 	}
 	installing.Lock()
 	defer installing.Unlock()
 	w := log.Writer()
-	if _, ok := w.(*unsolicited); !ok {
-		log.SetOutput(&unsolicited{w})
+	if _, ok := w.(*unsolicitedFilter); !ok {
+		log.SetOutput(&unsolicitedFilter{w})
 	}
 }
 
 var installing sync.Mutex
 
-// unsolicited is the output of a log without what unsolicited responses start
+// unsolicitedFilter is the output of a log without what unsolicited responses start
 // with.
-type unsolicited struct{ io.Writer }
+type unsolicitedFilter struct{ io.Writer }
 
 // Write implements io.Writer.
-func (u *unsolicited) Write(line []byte) (int, error) {
+func (u *unsolicitedFilter) Write(line []byte) (int, error) {
 	const quoting = "Unsolicited response received on idle HTTP channel"
 	shown := line
 	if i := bytes.Index(line, []byte(quoting)); i >= 0 {

@@ -86,15 +86,15 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 64 << 10
 
-// starting is the error while the first configuration starts.
-var starting = caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("no configuration with `llm` has started yet: try again in a moment")}
+// errStarting is the error while the first configuration starts.
+var errStarting = caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("no configuration with `llm` has started yet: try again in a moment")}
 
 // readJSON reads the body of a request into v, and returns the app of the running
 // configuration.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) (*llmapp.App, error) {
 	running, err := caddy.ActiveContext().AppIfConfigured("llm")
 	if err != nil {
-		return nil, starting
+		return nil, errStarting
 	}
 	app := running.(*llmapp.App)
 	err = intake.Reader{Memory: app.Memory("administration"), Limit: maxBody}.ReadJSON(w, r, v)

@@ -30,7 +30,7 @@ func listCredits(w http.ResponseWriter, r *http.Request) error {
 	answer := []creditsStatus{}
 	for _, store := range stores.InUse() {
 		if !store.Serves() {
-			return starting
+			return errStarting
 		}
 		ledger, err := store.Credits()
 		var balances []credits.Balance

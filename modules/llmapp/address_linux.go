@@ -16,15 +16,15 @@ import (
 // configurations: one that reloads has the address of the one before.
 var claims = caddy.NewUsagePool()
 
-// claimed are the addresses, host:port, that a configuration serves.
-type claimed []string
+// addressClaims are the addresses, host:port, that a configuration serves.
+type addressClaims []string
 
 // claimSites makes sure that no other Weir serves an address of the sites.
 // Caddy listens with SO_REUSEPORT, with which the kernel spreads the connections of
 // one address over all processes that ask for it, without an error. A claim is an
 // abstract Unix socket: only one process can bind a name, it is gone with the
 // process, and it is seen as far as the address is, which is the network namespace.
-func (c *claimed) claimSites(ctx caddy.Context) error {
+func (c *addressClaims) claimSites(ctx caddy.Context) error {
 	loaded, err := ctx.AppIfConfigured("http")
 	if errors.Is(err, caddy.ErrNotConfigured) {
 		return nil
@@ -71,7 +71,7 @@ func ClaimAddress(address string) error {
 }
 
 // release gives the addresses up.
-func (c *claimed) release() {
+func (c *addressClaims) release() {
 	for _, address := range *c {
 		_, _ = claims.Delete(address) // nothing depends on the close
 	}

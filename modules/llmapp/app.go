@@ -113,8 +113,8 @@ type environment struct {
 	ctx     caddy.Context
 	lines   *position.Lines
 	logger  *zap.Logger
-	bounded *zap.Logger // for what callers can repeat
-	claimed claimed     // the addresses of its sites, from Start on
+	bounded *zap.Logger   // for what callers can repeat
+	claimed addressClaims // the addresses of its sites, from Start on
 }
 
 // requestRules bound the requests of all handlers, and say how their headers are spelled.

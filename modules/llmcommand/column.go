@@ -113,7 +113,7 @@ func (f format) width() int {
 	return [...]int{moment: 19, millis: 7, dollars: 9, amount: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
 }
 
-// raw is the value as CSV has it, "" if it is unknown. A text is changed if a spreadsheet would
+// csv is the value as CSV has it, "" if it is unknown. A text is changed if a spreadsheet would
 // take the text for a formula.
 func (c *column) csv(record gjson.Result) string {
 	value := record.Get(c.path).String()

@@ -50,9 +50,9 @@ func importCommand(cmd *cobra.Command) {
 	cmd.RunE = runImport
 }
 
-// imported accounts for the rows of an import. Each row is in one count: here, in the
+// importCounts accounts for the rows of an import. Each row is in one count: here, in the
 // sender's, or in what the sender has not sent.
-type imported struct {
+type importCounts struct {
 	sender       *spanSender
 	refused      *refusals
 	rows         int64
@@ -92,7 +92,7 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, refused.close()) }()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	i := imported{refused: refused, noun: "calls", skipped: make(map[string]int64), unmapped: make(map[string]int64), mistyped: make(map[string]int64)}
+	i := importCounts{refused: refused, noun: "calls", skipped: make(map[string]int64), unmapped: make(map[string]int64), mistyped: make(map[string]int64)}
 	if keys {
 		return importKeys(ctx, cmd, i, c, args[1:])
 	}
@@ -107,7 +107,7 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 }
 
 // failure returns the error that an import ends with, nil if it imported all rows.
-func (i *imported) failure(err error) error {
+func (i *importCounts) failure(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w; import the same files again to go on: what is there already is not doubled", err)
 	}
@@ -118,7 +118,7 @@ func (i *imported) failure(err error) error {
 }
 
 // files calls take with each row of some files, up to the first error.
-func (i *imported) files(names []string, take func(gjson.Result, origin) (*refusal, error)) error {
+func (i *importCounts) files(names []string, take func(gjson.Result, origin) (*refusal, error)) error {
 	for _, name := range names {
 		if err := i.file(name, take); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -128,7 +128,7 @@ func (i *imported) files(names []string, take func(gjson.Result, origin) (*refus
 }
 
 // file calls take with each row of a file. A refusal that take returns concerns this row alone.
-func (i *imported) file(name string, take func(gjson.Result, origin) (*refusal, error)) error {
+func (i *importCounts) file(name string, take func(gjson.Result, origin) (*refusal, error)) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (i *imported) file(name string, take func(gjson.Result, origin) (*refusal, 
 }
 
 // refusalText returns the text of a row for the file of refused rows, without its secrets.
-func (i *imported) refusalText(object gjson.Result, broken bool) string {
+func (i *importCounts) refusalText(object gjson.Result, broken bool) string {
 	if len(i.secretFields) == 0 {
 		return object.Raw
 	}
@@ -173,7 +173,7 @@ func (i *imported) refusalText(object gjson.Result, broken bool) string {
 }
 
 // row sends a row.
-func (i *imported) row(ctx context.Context, from *source, object gjson.Result, at origin) (*refusal, error) {
+func (i *importCounts) row(ctx context.Context, from *source, object gjson.Result, at origin) (*refusal, error) {
 	r := newRow(object, from.name)
 	s, skipped, err := from.call(r)
 	refused, isRefusal := errors.AsType[*refusal](err)
@@ -192,7 +192,7 @@ func (i *imported) row(ctx context.Context, from *source, object gjson.Result, a
 
 // count counts the fields of a row that no record has, except the fields in without, and the
 // values of wrong types.
-func (i *imported) count(r *row, without []string) {
+func (i *importCounts) count(r *row, without []string) {
 	for name, value := range r.fields {
 		if !r.read[name] && !slices.Contains(without, name) && !blank(value) {
 			i.unmapped[name]++
@@ -203,7 +203,7 @@ func (i *imported) count(r *row, without []string) {
 	}
 }
 
-func (i *imported) report(w io.Writer, c *client) {
+func (i *importCounts) report(w io.Writer, c *client) {
 	s := i.sender
 	if c.dry() {
 		fmt.Fprintln(w, "Nothing was imported. Without --dry-run:")
@@ -226,7 +226,7 @@ func (i *imported) report(w io.Writer, c *client) {
 }
 
 // details reports what became of the other rows, and of fields.
-func (i *imported) details(w io.Writer) {
+func (i *importCounts) details(w io.Writer) {
 	for _, c := range []struct {
 		format string
 		counts map[string]int64

@@ -44,7 +44,7 @@ var litellmBounds = map[string]string{
 
 // importedKeys makes a key of each row.
 type importedKeys struct {
-	imported
+	importCounts
 	client       *client
 	secrets      *os.File // nil in a dry run
 	existing     map[string]bool
@@ -65,8 +65,8 @@ type keyRow struct {
 }
 
 // importKeys takes the keys of files.
-func importKeys(ctx context.Context, cmd *cobra.Command, of imported, c *client, files []string) (err error) {
-	i := &importedKeys{imported: of, client: c, existing: make(map[string]bool), taken: make(map[string]bool)}
+func importKeys(ctx context.Context, cmd *cobra.Command, of importCounts, c *client, files []string) (err error) {
+	i := &importedKeys{importCounts: of, client: c, existing: make(map[string]bool), taken: make(map[string]bool)}
 	i.noun, i.secretFields = "keys", litellmSecrets
 	if err := i.list(ctx); err != nil {
 		return err

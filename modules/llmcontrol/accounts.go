@@ -135,7 +135,7 @@ func deleteAccount(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deleted{"organization.project.service_account.deleted", a.ID, true}, control.DeleteOwner[control.ServiceAccount](c.ctx, c.org, a.ID)
+	return deletion{"organization.project.service_account.deleted", a.ID, true}, control.DeleteOwner[control.ServiceAccount](c.ctx, c.org, a.ID)
 }
 
 func createAccountKey(c *call) (any, error) {
@@ -306,5 +306,5 @@ func deleteProjectKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deleted{"organization.project.api_key.deleted", k.Object.ID, true}, control.DeleteOwner[control.Key](c.ctx, c.org, k.Object.ID)
+	return deletion{"organization.project.api_key.deleted", k.Object.ID, true}, control.DeleteOwner[control.Key](c.ctx, c.org, k.Object.ID)
 }

@@ -72,8 +72,8 @@ var remains = map[storage.ErasureScope][]string{
 	},
 }
 
-// unidentified is what remains where nobody can tell whose bodies a segment has.
-const unidentified = "earlier versions of the records, if some are among %d bodies in segments that are damaged or from Weir 0.1.0, which do not say whose they are, until content_retention ends"
+// unidentifiedRemains is what remains where nobody can tell whose bodies a segment has.
+const unidentifiedRemains = "earlier versions of the records, if some are among %d bodies in segments that are damaged or from Weir 0.1.0, which do not say whose they are, until content_retention ends"
 
 // clickHouseRemains is what remains in ClickHouse, and at other nodes that write to it.
 const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, their journals of the last hour, and imports, which other nodes do not refuse: erase again"
@@ -107,7 +107,7 @@ func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 		d.Remains = append(d.Remains, clickHouseRemains)
 	}
 	if e.Unidentified > 0 {
-		d.Remains = append(d.Remains, fmt.Sprintf(unidentified, e.Unidentified))
+		d.Remains = append(d.Remains, fmt.Sprintf(unidentifiedRemains, e.Unidentified))
 	}
 	if e.CopiesRemain {
 		d.Remains = append(d.Remains, storage.ErrCopiesRemain.Error())
@@ -180,7 +180,7 @@ func createErasure(c *call) (any, error) {
 				return nil
 			}
 			found.ID = uuid.New()
-			// The audit log comes first: nothing is erased that it does not have.
+			// The audit log comes first, so that it has everything that is erased.
 			if err := c.org.Tell(c.ctx, "erasure.created", control.Note{Object: found.ID.String(), Details: erasureDetails{scope, e.Searched, found.Records, found.Bytes}}); err != nil {
 				return err
 			}

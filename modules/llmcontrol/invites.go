@@ -131,5 +131,5 @@ func deleteInvite(c *call) (any, error) {
 	if m.Object.JoinedAt != nil {
 		return nil, conflict("the invitation is accepted: delete the user " + m.Object.ID)
 	}
-	return deleted{"organization.invite.deleted", inviteID(m.Object.ID), true}, control.DeleteOwner[control.Member](c.ctx, c.org, m.Object.ID)
+	return deletion{"organization.invite.deleted", inviteID(m.Object.ID), true}, control.DeleteOwner[control.Member](c.ctx, c.org, m.Object.ID)
 }

@@ -335,5 +335,5 @@ func deleteSpendLimit(c *call) (any, error) {
 	if _, err := s.describe(c); err != nil {
 		return nil, err
 	}
-	return deleted{Object: s.object + ".deleted", Deleted: true}, c.org.SetRules(c.ctx, control.RuleSettings{Name: s.rule})
+	return deletion{Object: s.object + ".deleted", Deleted: true}, c.org.SetRules(c.ctx, control.RuleSettings{Name: s.rule})
 }

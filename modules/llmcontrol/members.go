@@ -153,5 +153,5 @@ func updateUser(c *call) (any, error) {
 
 func deleteUser(c *call) (any, error) {
 	id := c.r.PathValue("id")
-	return deleted{"organization.user.deleted", id, true}, control.DeleteOwner[control.Member](c.ctx, c.org, id)
+	return deletion{"organization.user.deleted", id, true}, control.DeleteOwner[control.Member](c.ctx, c.org, id)
 }

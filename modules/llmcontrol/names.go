@@ -11,9 +11,9 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// named are the fields by whose values budgets choose calls, with what people call them. Whoever
+// comparedFields are the fields by whose values budgets choose calls, with what people call them. Whoever
 // misspells a value has a budget that counts nothing.
-var named = map[string]string{
+var comparedFields = map[string]string{
 	"user_id": "user", "project": "project", "key_id": "key", "provider": "provider", "model": "model", "request_model": "model", "properties": "property",
 }
 
@@ -25,7 +25,7 @@ func (c *call) budgetWarnings(b *budget) (all []string) {
 		return nil
 	}
 	for leaf := range storage.Leaves(filter) {
-		what := named[leaf.Field.Name]
+		what := comparedFields[leaf.Field.Name]
 		if what == "" || leaf.Op != storage.Equals || c.isKnown(leaf.Field.Name, leaf.Text) {
 			continue
 		}

@@ -134,5 +134,5 @@ func deleteAdminKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deleted{"organization.admin_api_key.deleted", k.Object.ID, true}, control.Delete[control.Key](c.ctx, c.org, k.Object.ID)
+	return deletion{"organization.admin_api_key.deleted", k.Object.ID, true}, control.Delete[control.Key](c.ctx, c.org, k.Object.ID)
 }

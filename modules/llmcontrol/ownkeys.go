@@ -65,7 +65,7 @@ func (c *call) setKeyPermissions(keys *control.KeyPermissions) (*control.Project
 
 func deleteKeyPermissions(c *call) (any, error) {
 	_, err := c.setKeyPermissions(nil)
-	return deleted{Object: "project.key_permissions.deleted", Deleted: true}, err
+	return deletion{Object: "project.key_permissions.deleted", Deleted: true}, err
 }
 
 // creator is a caller who may create keys of their own.

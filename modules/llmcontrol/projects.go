@@ -194,11 +194,11 @@ func (c *call) setModels(models *control.ModelPermissions) (*control.Project, er
 
 func deleteModels(c *call) (any, error) {
 	_, err := c.setModels(nil)
-	return deleted{Object: "project.model_permissions.deleted", Deleted: true}, err
+	return deletion{Object: "project.model_permissions.deleted", Deleted: true}, err
 }
 
-// deleted is OpenAI's answer to a DELETE.
-type deleted struct {
+// deletion is OpenAI's answer to a DELETE.
+type deletion struct {
 	Object  string `json:"object"`
 	ID      string `json:"id,omitempty"`
 	Deleted bool   `json:"deleted"`

@@ -125,5 +125,5 @@ func deleteProjectUser(c *call) (any, error) {
 		m.Leave(c.project.Label)
 		return err
 	})
-	return deleted{"organization.project.user.deleted", id, true}, err
+	return deletion{"organization.project.user.deleted", id, true}, err
 }

@@ -76,7 +76,7 @@ func createRepricing(c *call) (any, error) {
 		return preview, err
 	}
 	id := uuid.New()
-	// The audit log comes first: nothing is changed that it does not have.
+	// The audit log comes first, so that it has everything that is changed.
 	if err := c.org.Tell(c.ctx, "repricing.created", control.Note{Object: id.String(), Details: repricingDetails{preview.PriceVersion, storage.Conditions(filter), preview.Changed}}); err != nil {
 		return nil, err
 	}

@@ -229,7 +229,7 @@ func deleteAlert(c *call) (any, error) {
 		}
 		return err
 	})
-	return deleted{c.spendScope().alertObject() + ".deleted", c.r.PathValue("id"), true}, noAlert(err)
+	return deletion{c.spendScope().alertObject() + ".deleted", c.r.PathValue("id"), true}, noAlert(err)
 }
 
 // noAlert turns the error for a missing spend limit into errNoAlert.

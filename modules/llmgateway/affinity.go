@@ -19,8 +19,8 @@ import (
 // cache has the conversation. Nodes that share something tell each other: under the fingerprint of a
 // request, which the next one begins with.
 
-// maxNewMessages is how many messages a turn may have that the turn before did not have. A
-// conversation with more counts as a new one at other nodes.
+// maxNewMessages bounds the messages that a turn adds to the turn before. Other nodes take a conversation
+// with more for a new one.
 const maxNewMessages = 16
 
 // affinity is what the nodes tell each other of the session of a call.
@@ -71,8 +71,8 @@ func (f *affinity) find(ctx context.Context) (target shared.Key, tokens int64) {
 	return shared.Key(value), int64(binary.BigEndian.Uint64(value[len(target):]))
 }
 
-// tell tells other nodes that a target has the call in its provider's cache, with so many tokens. f may be
-// nil.
+// tell tells other nodes that the provider of a target has the call in its cache, and the call's input
+// tokens. f may be nil.
 func (f *affinity) tell(t routing.Target, input plugins.Count) {
 	if f == nil || !input.Valid {
 		return

@@ -27,15 +27,15 @@ type client struct {
 	wrote time.Time           // when it was last sent something
 	err   error               // of writing
 	usage *streamusage.Filter // takes out the usage that the gateway asked for, nil unless the gateway did
-	copy  copied              // of the answer, for the record
+	copy  answerCopy          // of the answer, for the record
 	// events counts those of a translated stream, in this round of tools.
 	events     int64
 	warnings   []string // about what is sent to the provider
 	repeatable []byte   // the answer as the client has it, nil if Weir's cache cannot give it again
 }
 
-// copied is a copy of an answer that passes.
-type copied struct {
+// answerCopy is a copy of an answer that passes.
+type answerCopy struct {
 	capture.Copy
 	contentType string
 }

@@ -47,8 +47,8 @@ func (a *attempt) refusal(resp *http.Response) (*plugins.Error, routing.Outcome)
 	return a.blame(e, resp.StatusCode)
 }
 
-// blame decides whose fault a failure is that the provider states, and what may follow. The status
-// is that of the answer.
+// blame decides whose fault a failure is, and what may follow. e is what the provider states, and status
+// the status of its answer.
 func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.Outcome) {
 	if !refuses(status) {
 		status = e.Status

@@ -64,7 +64,7 @@ func (c *call) keys(org, responseID string) (k keys) {
 	return k
 }
 
-// known are the keys by which the record is found from now on.
+// stored are the keys by which the record is found from now on.
 func (k *keys) stored(empty bool) []string {
 	all := []string{k.span, k.siblings, k.response}
 	if empty {

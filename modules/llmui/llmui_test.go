@@ -58,10 +58,10 @@ func newSite(t *testing.T) (url, trusted string) {
 	return "http://" + site, "http://" + trust
 }
 
-// do sends a request and answers status, headers and body.
 // ada is a user whom Caddy authenticated.
 var ada = http.Header{"X-User": {"ada"}}
 
+// do sends a request, and returns the response and its body.
 func do(t *testing.T, method, url, body string, header http.Header) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// refused are the keywords of JSON Schema that the provider cannot enforce.
-var refused = []string{
+// refusedKeywords are the keywords of JSON Schema that the provider cannot enforce.
+var refusedKeywords = []string{
 	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 	"minLength", "maxLength", "pattern",
 	"maxItems", "uniqueItems", "contains", "minContains", "maxContains", "prefixItems",
@@ -125,5 +125,5 @@ func (e *enforcer) refuses(key string, v gjson.Result) bool {
 	case "additionalProperties":
 		return v.Type != gjson.False
 	}
-	return slices.Contains(refused, key)
+	return slices.Contains(refusedKeywords, key)
 }

@@ -210,8 +210,8 @@ func (c Conditions) regional() bool {
 	return c.Geography != "" && c.Geography != "global" && c.Geography != "not_available"
 }
 
-// price is the one that holds for a call with so much input, nil if none does. A price whose
-// first day is to come holds if no other does: the collections know some tiers only since
+// price returns the price that holds for a call with an input of that many tokens, nil if none does. A
+// price whose first day is to come holds if no other does: the collections know some tiers only since
 // they began to list them.
 func (m *Model) price(input int64, c Conditions) *Price {
 	tier, at, regional, input := TierName(c.Tier), c.At.UTC(), c.regional(), cmp.Or(c.Longest, input)

@@ -18,7 +18,7 @@ type provider struct {
 	shared bool
 }
 
-// own copies the models if another catalogue has them, too. Their lists and prices stay shared: reading a
+// copyModels copies the models if another catalogue has them, too. Their lists and prices stay shared: reading a
 // catalogue replaces them.
 func (p *provider) copyModels() {
 	if !p.shared {

@@ -87,8 +87,8 @@ type detail struct {
 	Index     int64  `json:"index"`
 }
 
-// sealed is the encrypted_content of our reasoning items: what the vendor may want back.
-type sealed struct {
+// sealedReasoning is the encrypted_content of our reasoning items: what the vendor may want back.
+type sealedReasoning struct {
 	Vendor string `json:"vendor"`
 	thoughts
 	// Extra is the extra_content of the call that follows. Google signs calls there, and refuses
@@ -99,7 +99,7 @@ type sealed struct {
 // replay adds an earlier reasoning to its message, if the vendor or the model wants it, and returns
 // the extra_content of the call that follows.
 func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) (extra json.RawMessage, err error) {
-	var s sealed
+	var s sealedReasoning
 	if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Vendor != a.vendor.name {
 		return nil, a.request.DropForeignReasoning(item)
 	}
@@ -172,7 +172,7 @@ func (t *thinker) empty() bool {
 // take returns what was collected, and empties the thinker.
 func (t *thinker) take(v *vendor) string {
 	t.settle()
-	s := sealed{Vendor: v.name, Extra: t.extra}
+	s := sealedReasoning{Vendor: v.name, Extra: t.extra}
 	switch {
 	case len(t.details) > 0:
 		s.ReasoningDetails = t.details

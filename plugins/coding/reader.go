@@ -35,7 +35,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.in, r.list = &bounded{decoded, r.limit}, r.list[:last]
+		r.in, r.list = &limitedReader{decoded, r.limit}, r.list[:last]
 	}
 	return r.in.Read(p)
 }
@@ -49,13 +49,13 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// bounded reads up to remaining bytes.
-type bounded struct {
+// limitedReader reads up to remaining bytes.
+type limitedReader struct {
 	in        io.Reader
 	remaining int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
 	if b.remaining -= int64(n); b.remaining < 0 {
 		return 0, ErrTooLong

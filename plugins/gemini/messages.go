@@ -53,9 +53,9 @@ const (
 	roleModel = "model"
 )
 
-// unsigned is the signature of a call that Gemini did not make, or whose signature
+// unsignedSignature is the signature of a call that Gemini did not make, or whose signature
 // the client lost (https://ai.google.dev/gemini-api/docs/thought-signatures).
-const unsigned = "skip_thought_signature_validator"
+const unsignedSignature = "skip_thought_signature_validator"
 
 func (r *request) setMessages() error {
 	system, turns, err := r.request.Alternate()
@@ -88,7 +88,7 @@ func (r *request) addTurn(t translate.Turn) error {
 		role = roleModel
 	}
 	if r.model.hasLevels() {
-		signature = unsigned // of the first call, unless it has one
+		signature = unsignedSignature // of the first call, unless it has one
 	}
 	return t.Visit(translate.Visitor{
 		Message: func(item *translate.Message) error {

@@ -44,7 +44,7 @@ func TestLostSignaturesAreReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range gjson.Get(body, `contents.#(role=="model")#`).Array() {
-		if c.Get("parts.0.thoughtSignature").Str != unsigned {
+		if c.Get("parts.0.thoughtSignature").Str != unsignedSignature {
 			t.Errorf("the first call of a turn is unsigned: %s", c)
 		}
 	}

@@ -198,8 +198,8 @@ func hostedTool(t gjson.Result) []byte {
 	return append(appendCacheBreakpoint(tool[:len(tool)-1], mark), '}')
 }
 
-// appendCacheBreakpoint appends Anthropic's mark of a part or a tool with which a prefix ends that shall be
-// cached. An hour is longer than by default.
+// appendCacheBreakpoint appends Anthropic's mark of the part or the tool that ends a prefix to cache. Its
+// TTL of an hour is longer than the default.
 func appendCacheBreakpoint(b []byte, mark gjson.Result) []byte {
 	if !mark.IsObject() {
 		return b

@@ -230,7 +230,7 @@ func (x *observer) endDocument() {
 // that there is content.
 type template struct {
 	streams.Template[struct{}]
-	// learning is true while an event is read that may become the template.
+	// learning is true while the event that is read may become the template.
 	learning bool
 }
 

@@ -111,9 +111,9 @@ func newBody(p *translate.Request, t translate.Target) ([]byte, error) {
 	return body, err
 }
 
-// counted are the fields of a request whose tokens are counted, beside the model and what the
+// countedFields are the fields of a request whose tokens are counted, beside the model and what the
 // provider keeps (https://platform.openai.com/docs/api-reference/responses/input-tokens).
-var counted = []string{"input", "instructions", "parallel_tool_calls", "reasoning", "text", "tool_choice", "tools", "truncation"}
+var countedFields = []string{"input", "instructions", "parallel_tool_calls", "reasoning", "text", "tool_choice", "tools", "truncation"}
 
 // PrepareCount implements translate.Counter.
 func (Provider) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
@@ -127,7 +127,7 @@ func (Provider) PrepareCount(ctx context.Context, p *translate.Request, t transl
 	object, _ := plugins.ParseObject(body)
 	asked := map[string]any{"model": t.Model}
 	for i := range object.Members {
-		if m := &object.Members[i]; slices.Contains(counted, m.Name) {
+		if m := &object.Members[i]; slices.Contains(countedFields, m.Name) {
 			asked[m.Name] = json.RawMessage(m.Value.Raw)
 		}
 	}

@@ -183,8 +183,8 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	return sjson.SetBytes(body, "include.-1", encryptedReasoning)
 }
 
-// hosted are the types of the tools that the Responses API hosts.
-var hosted = []string{
+// hostedTypes are the types of the tools that the Responses API hosts.
+var hostedTypes = []string{
 	"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "code_interpreter", "file_search",
 	"image_generation", "mcp", "shell", "tool_search",
 	"x_search", // xAI's
@@ -200,7 +200,7 @@ func hosts(t *translate.Tool) bool {
 	case "tool_search":
 		return string(t.Field("execution")) != `"client"`
 	}
-	return slices.Contains(hosted, t.Type)
+	return slices.Contains(hostedTypes, t.Type)
 }
 
 // results are what hosted tools come to, by what their types begin with. An answer has it only if the

@@ -117,7 +117,7 @@ func (d *decoder) item(v gjson.Result) {
 
 func (d *decoder) call(id, name string, v gjson.Result) {
 	if signature := v.Get("thought_signature").Str; signature != "" {
-		content, _ := translate.Encode(sealed{signature}) // a string
+		content, _ := translate.Encode(sealedReasoning{signature}) // a string
 		d.a.Seal(textKey, string(content))
 		d.a.Close(textKey)
 	}

@@ -35,9 +35,9 @@ type (
 	}
 )
 
-// sealed is the encrypted_content of our reasoning items: the signature of the next call, which the model may
+// sealedReasoning is the encrypted_content of our reasoning items: the signature of the next call, which the model may
 // want to see again.
-type sealed struct {
+type sealedReasoning struct {
 	Signature string `json:"perplexity_signature"`
 }
 
@@ -47,7 +47,7 @@ func (r *request) setMessages(p *translate.Request) error {
 		err := t.Visit(translate.Visitor{
 			Message: func(item *translate.Message) error { return r.addMessage(p, item) },
 			Reasoning: func(item *translate.ReasoningItem) error {
-				var s sealed
+				var s sealedReasoning
 				if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Signature == "" {
 					return p.DropForeignReasoning(item)
 				}

@@ -36,7 +36,7 @@ func Detect(body io.Reader) (Kind, io.Reader) {
 	for {
 		kind, certain := KindOf(ahead)
 		if certain || len(ahead) >= maxDetect {
-			return kind, &resumed{ahead, body}
+			return kind, &resumedReader{ahead, body}
 		}
 		if len(ahead) == cap(ahead) {
 			ahead = append(make([]byte, 0, 4*cap(ahead)), ahead...)
@@ -46,20 +46,20 @@ func Detect(body io.Reader) (Kind, io.Reader) {
 		switch {
 		case errors.Is(err, io.EOF):
 			kind, _ = KindOf(ahead)
-			return kind, &resumed{ahead, failing{io.EOF}}
+			return kind, &resumedReader{ahead, failedReader{io.EOF}}
 		case err != nil:
-			return kind, &resumed{ahead, failing{err}}
+			return kind, &resumedReader{ahead, failedReader{err}}
 		}
 	}
 }
 
-// resumed is the reader of a body whose beginning has been read.
-type resumed struct {
+// resumedReader is the reader of a body whose beginning has been read.
+type resumedReader struct {
 	ahead []byte // that nobody else has read
 	body  io.Reader
 }
 
-func (r *resumed) Read(p []byte) (int, error) {
+func (r *resumedReader) Read(p []byte) (int, error) {
 	if len(r.ahead) == 0 {
 		return r.body.Read(p)
 	}
@@ -68,10 +68,10 @@ func (r *resumed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// failing is the reader of a body that cannot be read any further.
-type failing struct{ err error }
+// failedReader is the reader of a body that cannot be read any further.
+type failedReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failedReader) Read([]byte) (int, error) { return 0, f.err }
 
 // fields are those with which an event of a stream may begin. A comment has none.
 var fields = [...]string{"data", "event", "id", "retry", "error", ""}

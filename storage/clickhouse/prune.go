@@ -25,8 +25,8 @@ func (b *Backend) PruneContent(ctx context.Context, before storage.Timestamp) (m
 	return b.drop(ctx, "content", before)
 }
 
-// dropped bounds the partitions of one call.
-const dropped = 10
+// maxDropped bounds the partitions of one call.
+const maxDropped = 10
 
 // drop drops the oldest partitions of a table that lie before a time.
 func (b *Backend) drop(ctx context.Context, table string, before storage.Timestamp) (more bool, err error) {
@@ -41,7 +41,7 @@ func (b *Backend) drop(ctx context.Context, table string, before storage.Timesta
 		err = b.unmarkPartitions(dropping, conn, table, old[:min(dropped, len(old))])
 	}
 	for i := 0; i < len(old) && err == nil; i++ {
-		if i == dropped {
+		if i == maxDropped {
 			return true, nil
 		}
 		err = conn.Exec(dropping, "ALTER TABLE "+table+b.onCluster()+" DROP PARTITION ID '"+old[i]+"'")

@@ -36,7 +36,9 @@ type Turn struct {
 // begins anew when it has the turn itself: until then others need not wait for its connection.
 var errNotItsTurn = errors.New("another query has many groups")
 
-// grow is called when there are so many groups.
+// grow admits a query whose groups have become that many. Many groups need the turn, of which there is
+// one: if another query has it, grow returns errNotItsTurn. More groups than Limits.Most are
+// ErrTooManyGroups.
 func (t *Turn) grow(groups int) error {
 	switch {
 	case groups > t.engine.Limits.Most:

@@ -21,8 +21,8 @@ type memory struct {
 // is for the file's index.
 type question [sha256.Size]byte
 
-// remembered is the answer to a question about a file.
-type remembered struct {
+// cachedAnswer is the answer to a question about a file.
+type cachedAnswer struct {
 	file     string
 	question question
 	answer   any
@@ -45,7 +45,7 @@ func (m *memory) get(file string, q question) any {
 		return nil
 	}
 	m.recent.MoveToFront(e)
-	return e.Value.(*remembered).answer
+	return e.Value.(*cachedAnswer).answer
 }
 
 // put keeps an answer of a size in bytes, which nobody changes from now on. It returns false if the
@@ -63,7 +63,7 @@ func (m *memory) put(file string, q question, answer any, size int) bool {
 	if m.byFile[file] == nil {
 		m.byFile[file] = make(map[question]*list.Element)
 	}
-	m.byFile[file][q] = m.recent.PushFront(&remembered{file, q, answer, size})
+	m.byFile[file][q] = m.recent.PushFront(&cachedAnswer{file, q, answer, size})
 	for m.size += size; m.size > m.limit; {
 		m.remove(m.recent.Back())
 	}
@@ -75,7 +75,7 @@ func (m *memory) put(file string, q question, answer any, size int) bool {
 const rememberedBytes = 768
 
 func (m *memory) remove(e *list.Element) {
-	r := m.recent.Remove(e).(*remembered)
+	r := m.recent.Remove(e).(*cachedAnswer)
 	m.size -= r.size
 	if delete(m.byFile[r.file], r.question); len(m.byFile[r.file]) == 0 {
 		delete(m.byFile, r.file)

@@ -15,8 +15,7 @@ type Property struct {
 	Value uint32
 }
 
-// SetProperties gives a chunk columns of properties, at most as many as most, and keeps
-// whether there are more.
+// SetProperties gives a chunk the columns of at most limit properties, and notes whether there are more.
 func (c *Chunk) SetProperties(properties []Property, limit int) {
 	c.properties, c.others = make(map[string][]uint32), false
 	rowOf := c.finder()
@@ -38,18 +37,18 @@ func (c *Chunk) SetProperties(properties []Property, limit int) {
 	}
 }
 
-// visited remembers the chunk that was looked at last. Files are read into the same
-// memory, one after the other, but no two files have the same keys.
-type visited struct {
+// visitedChunk identifies the chunk that was looked at last. Files are read into the same memory, one
+// after the other, but no two files have the same keys.
+type visitedChunk struct {
 	of   *Chunk
 	low  int64
 	rows int
 }
 
 // again reports whether c is the chunk that was looked at last, and remembers c.
-func (v *visited) again(c *Chunk) bool {
+func (v *visitedChunk) again(c *Chunk) bool {
 	before := *v
-	*v = visited{c, c.low, len(c.n)}
+	*v = visitedChunk{c, c.low, len(c.n)}
 	return before == *v
 }
 
@@ -58,7 +57,7 @@ func (v *visited) again(c *Chunk) bool {
 type propertyColumn struct {
 	*scan
 	name string
-	last visited
+	last visitedChunk
 	ids  []uint32 // of the last chunk
 }
 
@@ -135,17 +134,17 @@ func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) selection {
 	}
 	id, err := s.source.PropertyValue(l.Key, l.Text)
 	s.failed = cmp.Or(s.failed, err)
-	x := labelled{scan: s, id: id, name: l.Key}
+	x := propertyRequests{scan: s, id: id, name: l.Key}
 	return keep(func(c *Chunk, row int) bool { return x.has(c, row) != lacks })
 }
 
-// labelled are the requests that have a value of a property: by the column if the chunk has
+// propertyRequests are the requests that have a value of a property: by the column if the chunk has
 // a column of the property, else as the source knows them.
-type labelled struct {
+type propertyRequests struct {
 	*scan
 	id     uint32 // of the value, 0 if no request has it
 	name   string
-	last   visited
+	last   visitedChunk
 	known  bool // of the last chunk
 	column []uint32
 	keys   *keySet
@@ -153,7 +152,7 @@ type labelled struct {
 	everywhere *keySet
 }
 
-func (x *labelled) has(c *Chunk, row int) bool {
+func (x *propertyRequests) has(c *Chunk, row int) bool {
 	if !x.last.again(c) {
 		if x.column, x.known = x.propertyOf(c, x.name); !x.known {
 			x.keys = x.in(c)
@@ -166,7 +165,7 @@ func (x *labelled) has(c *Chunk, row int) bool {
 }
 
 // in asks once for all chunks of requests that came out of order: these chunks overlap.
-func (x *labelled) in(c *Chunk) *keySet {
+func (x *propertyRequests) in(c *Chunk) *keySet {
 	if c.sorted {
 		return x.read(max(c.low, x.from), min(c.high, x.to))
 	}
@@ -176,7 +175,7 @@ func (x *labelled) in(c *Chunk) *keySet {
 	return x.everywhere
 }
 
-func (x *labelled) read(from, to int64) *keySet {
+func (x *propertyRequests) read(from, to int64) *keySet {
 	keys, err := x.source.WithProperty(x.id, from, to)
 	x.failed = cmp.Or(x.failed, err)
 	slices.Sort(keys)

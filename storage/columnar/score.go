@@ -52,7 +52,7 @@ func (c *Chunk) SetScores(scores []Score, limit int) {
 // source.
 type scoreReader struct {
 	*scan
-	last   visited
+	last   visitedChunk
 	scores scoresByName // of the last chunk
 }
 
@@ -127,7 +127,7 @@ func (s *scan) scoresText(matches func(string) bool) selection {
 
 // ofChunk makes a selection of a function that sets the results of all rows of a chunk.
 func (s *scan) ofChunk(set func(c *Chunk, results []bool)) selection {
-	var last visited
+	var last visitedChunk
 	var results []bool
 	return func(c *Chunk, rows []int32) []int32 {
 		if !last.again(c) {

@@ -209,8 +209,8 @@ local left = redis.call('SCARD', KEYS[2])
 if left == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
 return left`)
 
-// leased returns 1 if a lease lasts, else 0.
-var leased = rueidis.NewLuaScript(sameGeneration + `
+// leaseLasts returns 1 if a lease lasts, else 0.
+var leaseLasts = rueidis.NewLuaScript(sameGeneration + `
 return redis.call('EXISTS', KEYS[1])`)
 
 // dead returns up to 500 dead reservations of a node. Each has five fields: its key, its

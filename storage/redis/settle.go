@@ -96,7 +96,7 @@ func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, c
 
 // settle ends the reservations that a process has left, and reports whether no more are left.
 func (l *Ledger) settle(ctx context.Context, node string, total func(credits.Reservation, plugins.Nanodollars) (plugins.Nanodollars, error)) (ended bool, err error) {
-	lives, err := l.script(ctx, leased, []string{l.client.key("lease:" + node)})
+	lives, err := l.script(ctx, leaseLasts, []string{l.client.key("lease:" + node)})
 	if err == nil && lives == 0 {
 		err = l.expire(ctx, node)
 	}

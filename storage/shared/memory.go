@@ -21,13 +21,13 @@ const (
 // recent generation is full or old, it replaces the older generation, which is forgotten.
 type LocalMemory struct {
 	mu            sync.Mutex // guards all fields
-	recent, older map[Key]remembered
+	recent, older map[Key]memoryEntry
 	size          int       // of recent, in bytes
 	since         time.Time // recent
 }
 
-// remembered is a value with its id. The value is nil where a key names no value.
-type remembered struct {
+// memoryEntry is a value with its id. The value is nil where a key names no value.
+type memoryEntry struct {
 	id    Key
 	value []byte
 }
@@ -42,9 +42,9 @@ func (m *LocalMemory) Put(_ context.Context, id Key, value []byte, keys []Key) {
 	m.makeRoom(len(value))
 	for _, k := range keys {
 		if other, used := m.find(k); used && other.id != id {
-			m.put(k, remembered{})
+			m.put(k, memoryEntry{})
 		} else {
-			m.put(k, remembered{id, value})
+			m.put(k, memoryEntry{id, value})
 		}
 	}
 }
@@ -65,14 +65,14 @@ func (m *LocalMemory) Get(_ context.Context, keys []Key) [][]byte {
 	return values
 }
 
-func (m *LocalMemory) find(k Key) (r remembered, known bool) {
+func (m *LocalMemory) find(k Key) (r memoryEntry, known bool) {
 	if r, known = m.recent[k]; !known {
 		r, known = m.older[k]
 	}
 	return r, known
 }
 
-func (m *LocalMemory) put(k Key, r remembered) {
+func (m *LocalMemory) put(k Key, r memoryEntry) {
 	m.recent[k] = r
 	m.size += keyOverhead
 }
@@ -80,7 +80,7 @@ func (m *LocalMemory) put(k Key, r remembered) {
 // makeRoom counts n bytes that are about to be put.
 func (m *LocalMemory) makeRoom(n int) {
 	if m.recent == nil || m.size+n > maxMemory/2 || time.Since(m.since) > generation {
-		m.older, m.recent = m.recent, make(map[Key]remembered)
+		m.older, m.recent = m.recent, make(map[Key]memoryEntry)
 		m.size, m.since = 0, time.Now()
 	}
 	m.size += n

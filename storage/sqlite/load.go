@@ -80,8 +80,7 @@ func (l loader) scores(from, to int64, each func(columnar.Score)) error {
 		})
 }
 
-// annotations gives a chunk columns of its properties and scores, at most as many as limit of
-// each.
+// annotations gives a chunk the columns of at most limit of its properties, and of as many scores.
 func (l loader) annotations(c *columnar.Chunk, limit int) error {
 	if err := l.properties(c, limit); err != nil {
 		return err
@@ -93,7 +92,7 @@ func (l loader) annotations(c *columnar.Chunk, limit int) error {
 	return err
 }
 
-// properties gives a chunk columns of its properties, at most as many as most.
+// properties gives a chunk the columns of at most limit of its properties.
 func (l loader) properties(c *columnar.Chunk, limit int) error {
 	var labels []columnar.Property
 	kinds := make(map[int64]string)

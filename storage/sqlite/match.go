@@ -14,9 +14,9 @@ import (
 // matchChunk is the number of records that are read by their keys at a time.
 const matchChunk = 256
 
-// matching is a query that SQL alone cannot decide: records stream through
-// storage.Match, and the best records are kept.
-type matching struct {
+// matchedQuery is a query that SQL alone cannot decide: the records that SQL finds pass through
+// storage.Match, and it keeps the first of them in the order of the query.
+type matchedQuery struct {
 	*query
 	ctx     context.Context
 	content func(context.Context, *storage.Record) (*storage.Content, error)
@@ -32,7 +32,7 @@ type matching struct {
 // match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	cancel := storage.NewCancelCheck(ctx.Err)
-	m := &matching{query: x, ctx: ctx, content: x.contents.Content, matcher: x.where.matcher(x.contents, cancel), best: storage.NewPage[int64](x.RequestQuery, cancel)}
+	m := &matchedQuery{query: x, ctx: ctx, content: x.contents.Content, matcher: x.where.matcher(x.contents, cancel), best: storage.NewPage[int64](x.RequestQuery, cancel)}
 	o := x.timeOrder(true)
 	desc, byTime := x.ByTime()
 	switch {
@@ -63,7 +63,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 }
 
 // consider keeps a row that the filter matches.
-func (m *matching) consider(r *row) error {
+func (m *matchedQuery) consider(r *row) error {
 	r.record.Org = m.Org // whatever was read of it: who reads content compares the key
 	m.row, m.loaded = r, nil
 	if !m.matcher.Match(&r.record, m.load) || m.failed != nil {
@@ -77,7 +77,7 @@ func (m *matching) consider(r *row) error {
 }
 
 // load reads the content of the row.
-func (m *matching) load() *storage.Content {
+func (m *matchedQuery) load() *storage.Content {
 	m.loaded, m.failed = m.content(m.ctx, &m.row.record)
 	return m.loaded
 }

@@ -101,7 +101,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 // neverPruned is so long ago that names are looked at first thing.
 const neverPruned = math.MinInt64 / 2
 
-// delete deletes what is older than a time, as many rows at most as a chunk has.
+// delete runs a statement that deletes at most bounds.pruneRows rows from before a time.
 func (w *writer) delete(statement string, before storage.Timestamp) (deleted int64, err error) {
 	result, err := w.c.exec(statement, int64(before), int64(w.bounds.pruneRows))
 	if err != nil {

@@ -23,9 +23,9 @@ type contentKeys struct {
 }
 
 // each calls do once, for a statement with the condition. If the index of content finds the records,
-// it calls do for the keys of those of which the rest of the filter can be true: for some of them
-// after the other, in the order of time, or for all at once. Each time there are twice as many,
-// since do may begin with work that does not depend on their number.
+// it calls do for the keys of those of which the rest of the filter can be true: in
+// portions in the order of time, or for all at once. Each portion is twice the size of the one before,
+// because do may begin with work that does not depend on the number of keys.
 func (c *condition) each(contents storage.Contents, desc, atOnce bool, do func() error) error {
 	if !c.byContent {
 		return do()

@@ -11,9 +11,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// unflushed bounds the bytes that wait for the target's backend because of a copy: the
+// maxUnflushed bounds the bytes that wait for the target's backend because of a copy: the
 // rest of its journal is for traffic.
-const unflushed = 32 << 20
+const maxUnflushed = 32 << 20
 
 // copier copies one organisation.
 type copier struct {
@@ -195,7 +195,7 @@ const entryBytes = 1 << 10
 // makeSpace waits until the target's journal has room for an entry with bodies of that size.
 func (c *copier) makeSpace(ctx context.Context, size int64) error {
 	size += entryBytes
-	if c.waiting += size; c.waiting < unflushed && c.To.Fits(2*size) {
+	if c.waiting += size; c.waiting < maxUnflushed && c.To.Fits(2*size) {
 		return nil
 	}
 	c.waiting = size

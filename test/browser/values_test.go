@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// report sends calls of as many customers: the later one costs more.
+// reportCustomers reports one call of each customer from the first number until before the second. A later
+// customer costs more.
 func (w *weir) reportCustomers(from, to int) {
 	w.t.Helper()
 	var out strings.Builder

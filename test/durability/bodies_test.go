@@ -78,7 +78,7 @@ func (w *weir) peak() int {
 // some 90 MiB without any.
 const mostMemory = 400 << 20
 
-// sizes of requests and answers in the dialect chat.
+// chatBodies returns a request and an answer in the dialect chat, each of size bytes.
 func chatBodies(size int64) (request, answer filled) {
 	return filled{`{"model":"gpt-4o-mini","messages":[{"role":"user","content":"`, `"}]}`, size, 'q'},
 		filled{

@@ -114,7 +114,7 @@ func (m *Memory) view(org string, v storage.View) {
 	}
 }
 
-// asked answers a query.
+// query answers a query.
 func query[T any](ctx context.Context, m *Memory, answer func() (T, error)) (none T, err error) {
 	if m.Refresh != nil {
 		if err := m.Refresh(ctx); err != nil {

@@ -183,7 +183,7 @@ func (e *Engine) unhealthy(ctx context.Context, org *control.Organisation, chann
 	now := time.Now()
 	f := &control.Firing{
 		ID:  alertID(rule, channel, storage.Millis(now.Truncate(shortestSlot))),
-		Org: e.Org, Rule: rule, Per: "channel", Subject: channel, Condition: "messages are not delivered", Value: failing, FiredAt: storage.Millis(now),
+		Org: e.Org, Rule: rule, Per: "channel", Subject: channel, Condition: "messages are not delivered", Value: alertAttempts, FiredAt: storage.Millis(now),
 	}
 	return e.fire(ctx, org, f, slices.DeleteFunc(e.ChannelNames(), func(name string) bool { return name == channel }))
 }

@@ -58,15 +58,15 @@ type Engine struct {
 	done sync.WaitGroup
 
 	// What follows belongs to the goroutine that evaluates.
-	watched map[string]*watched // by the configuration of the rule
+	watched map[string]*ruleState // by the configuration of the rule
 	series  map[question]*series
 	version uint64  // of created
 	created []*Rule // the rules that were made while Weir runs
 	pruned  time.Time
 }
 
-// watched is what an engine remembers of a rule.
-type watched struct {
+// ruleState is what an engine remembers of a rule between two evaluations.
+type ruleState struct {
 	// seen is when each subject was last seen.
 	seen map[string]storage.Timestamp
 	// calm counts the evaluations in a row that found the condition of a firing alert false.
@@ -99,7 +99,7 @@ const (
 
 // New returns an engine, which does nothing until Start.
 func New(o Options) *Engine {
-	return &Engine{Options: o, by: control.Actor{Key: "weir"}, wake: make(chan struct{}, 1), watched: make(map[string]*watched)}
+	return &Engine{Options: o, by: control.Actor{Key: "weir"}, wake: make(chan struct{}, 1), watched: make(map[string]*ruleState)}
 }
 
 // Start begins to evaluate, at each full minute, and to send. Stop ends it.
@@ -183,7 +183,7 @@ func (e *Engine) Evaluate(ctx context.Context, now time.Time) {
 		byRule[f.Rule][f.Subject] = f
 	}
 	at := storage.Millis(now.Truncate(time.Minute))
-	watched := make(map[string]*watched, len(rules))
+	watched := make(map[string]*ruleState, len(rules))
 	for _, r := range rules {
 		w := e.watch(r)
 		watched[r.identity()] = w
@@ -249,11 +249,11 @@ func (r *Rule) identity() string {
 }
 
 // watch returns what is remembered of a rule.
-func (e *Engine) watch(r *Rule) *watched {
+func (e *Engine) watch(r *Rule) *ruleState {
 	if w := e.watched[r.identity()]; w != nil {
 		return w
 	}
-	return &watched{seen: make(map[string]storage.Timestamp), calm: make(map[string]int)}
+	return &ruleState{seen: make(map[string]storage.Timestamp), calm: make(map[string]int)}
 }
 
 // share returns the series of what rules ask of records, those that there are already or new ones.
@@ -286,7 +286,7 @@ func (e *Engine) share(rules []*Rule) map[question]*series {
 }
 
 // values returns what the rule compares, by subject. What is unknown is missing.
-func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Timestamp) (map[string]float64, error) {
+func (e *Engine) values(ctx context.Context, r *Rule, w *ruleState, at storage.Timestamp) (map[string]float64, error) {
 	if measure := e.Measures[r.Total]; measure != nil {
 		return measure(ctx, time.Duration(r.Over))
 	}
@@ -321,7 +321,7 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Tim
 
 // remember adds the subjects that had records some time ago to the values, as 0. A rule about all
 // records has one subject always.
-func (w *watched) remember(values map[string]float64, ofAll bool, at storage.Timestamp) {
+func (w *ruleState) remember(values map[string]float64, ofAll bool, at storage.Timestamp) {
 	if ofAll {
 		w.seen[""] = at
 	}
@@ -338,7 +338,7 @@ func (w *watched) remember(values map[string]float64, ofAll bool, at storage.Tim
 }
 
 // evaluate keeps which alerts of a rule fire, and resolves those of firing that do no longer.
-func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rule, w *watched, firing map[string]*control.Firing, at storage.Timestamp) error {
+func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rule, w *ruleState, firing map[string]*control.Firing, at storage.Timestamp) error {
 	ctx, cancel := context.WithTimeout(ctx, evaluationTimeout)
 	defer cancel()
 	values, unknown := e.values(ctx, r, w, at)

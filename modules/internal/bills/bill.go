@@ -66,13 +66,13 @@ func (b *Bill) Provision() error {
 	return nil
 }
 
-// Source is where the bill is read, without the key.
+// Source returns the place from which the bill is read, without the key.
 func (b *Bill) Source() reconcile.Source {
 	return reconcile.Source{Provider: b.Provider, API: reconcile.API{URL: b.URL}, Files: b.Files}
 }
 
-// placeholder is how a key is named that may read bills: arguments of a process and
-// configurations can be read by others.
+// placeholder matches a reference to a key. A configuration must not have the key itself, because others
+// can read configurations and the arguments of processes.
 var placeholder = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
 
 var errNoPlaceholder = errors.New("expected {env.NAME} or {file./path}, and not the key itself: others can read the arguments of a process, and configurations")

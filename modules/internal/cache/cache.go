@@ -245,7 +245,7 @@ func (c *Cache) save(l *Lead, r *storage.Record, body []byte, hidesUsage bool) {
 	}
 }
 
-// freeBucket returns the first of so many buckets that has no answer, else that of the oldest.
+// freeBucket returns the first bucket without an answer, else the bucket of the oldest answer.
 func freeBucket(there []entry, buckets int) int {
 	oldest := entry{}
 	for i := range buckets {

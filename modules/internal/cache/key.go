@@ -128,7 +128,7 @@ func (h *digest) compact(raw []byte) {
 	_ = h.WriteByte(0)
 }
 
-// stringEnd returns where the quote stands that ends a string of valid JSON, which goes on at i.
+// stringEnd returns the index of the quote that ends a string of valid JSON. i lies within the string.
 func stringEnd(raw []byte, i int) int {
 	for {
 		quote := i + bytes.IndexByte(raw[i:], '"')

@@ -15,9 +15,9 @@ const freeDecoding = 256 << 10
 // decodedAtOnce is how many bytes of the wire are decoded in one turn.
 const decodedAtOnce = 4 << 10
 
-// decoding lets half of the processors decode long bodies, so that they do not take the time of
+// decodeSlots lets half of the processors decode long bodies, so that they do not take the time of
 // all other calls.
-var decoding = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+var decodeSlots = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // Reader reads the plain bytes of a body as they pass. It does not keep p.
 type Reader interface{ Write(p []byte) }
@@ -61,8 +61,8 @@ func (t *Tap) Write(p []byte) {
 // decode decodes the next bytes, in turns with others if the body is long.
 func (t *Tap) decode(p []byte) {
 	if t.decoder.Decoded() > freeDecoding {
-		decoding <- struct{}{}
-		defer func() { <-decoding }()
+		decodeSlots <- struct{}{}
+		defer func() { <-decodeSlots }()
 	}
 	t.decoder.Write(p)
 }

@@ -16,9 +16,9 @@ import (
 // many tokens of the next turn of a conversation, and at most one for each byte that the turn
 // adds: no tokenizer makes a token of less. The zero Counts is empty.
 type Counts struct {
-	mu     sync.Mutex       // guards all fields
-	of     map[uint64]count // by the hash of the whole conversation
-	pieces int              // hashes in of
+	mu             sync.Mutex       // guards all fields
+	byConversation map[uint64]count // by the hash of the whole conversation
+	pieces         int              // hashes in of
 }
 
 // count is what a provider counted for a request.
@@ -62,13 +62,13 @@ type message struct {
 // conversations are the fields that hold the conversation of a request.
 var conversations = []string{"contents", "input", "messages"}
 
-// shortening are the fields by which a provider leaves parts of a conversation out. It may read
+// shorteningFields are the fields by which a provider leaves parts of a conversation out. It may read
 // in the next turn what it left out of this one.
-var shortening = []string{"context_management", "transforms", "truncation"}
+var shorteningFields = []string{"context_management", "transforms", "truncation"}
 
-// thinking are the fields that say whether a model thinks, and how much. A provider that is not
+// thinkingFields are the fields that say whether a model thinks, and how much. A provider that is not
 // to think leaves out what the model thought in the turns before.
-var thinking = []string{"output_config", "reasoning", "reasoning_effort", "thinking"}
+var thinkingFields = []string{"output_config", "reasoning", "reasoning_effort", "thinking"}
 
 // PiecesOf takes a request apart that goes to a target: the organisation, the account, the model
 // and whatever else a provider's count depends on. What is no conversation has no pieces.
@@ -78,7 +78,7 @@ func PiecesOf(request *plugins.Object, target ...string) (p Pieces) {
 	var conversation gjson.Result
 	for _, member := range request.Members {
 		key, v := member.Name, member.Value
-		shortened = shortened || slices.Contains(shortening, key)
+		shortened = shortened || slices.Contains(shorteningFields, key)
 		switch {
 		case len(p.rest) > maxPieces:
 		case v.IsArray() && slices.Contains(conversations, key):
@@ -90,7 +90,7 @@ func PiecesOf(request *plugins.Object, target ...string) (p Pieces) {
 				return len(p.rest) <= maxPieces
 			})
 		default:
-			if slices.Contains(thinking, key) {
+			if slices.Contains(thinkingFields, key) {
 				target = append(slices.Clip(target), key, v.Raw)
 			}
 			p.rest = append(p.rest, piece{Hash(key, v.Raw), len(`""`) + len(key) + len(v.Raw)})
@@ -158,24 +158,24 @@ func (c *Counts) Learn(p Pieces, tokens int64) {
 	last := p.messages[len(p.messages)-1]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = make(map[uint64]count)
+	if c.byConversation == nil {
+		c.byConversation = make(map[uint64]count)
 	}
 	c.forget(last.hash)
-	for other := range c.of { // any, if there are too many
-		if len(c.of) < maxCounts && c.pieces+len(rest) <= maxHashes {
+	for other := range c.byConversation { // any, if there are too many
+		if len(c.byConversation) < maxCounts && c.pieces+len(rest) <= maxHashes {
 			break
 		}
 		c.forget(other)
 	}
-	c.of[last.hash] = count{tokens, last.marks, rest, p.beside}
+	c.byConversation[last.hash] = count{tokens, last.marks, rest, p.beside}
 	c.pieces += len(rest)
 }
 
 // forget drops what is known of a conversation.
 func (c *Counts) forget(hash uint64) {
-	c.pieces -= len(c.of[hash].rest)
-	delete(c.of, hash)
+	c.pieces -= len(c.byConversation[hash].rest)
+	delete(c.byConversation, hash)
 }
 
 // Counted is what the turn before tells of the tokens of a request. It is zero if no turn before
@@ -192,7 +192,7 @@ func (c *Counts) Find(p Pieces) Counted {
 	defer c.mu.Unlock()
 	added := 0
 	for i, m := range slices.Backward(p.messages) {
-		if counted, ok := c.of[m.hash]; ok {
+		if counted, ok := c.byConversation[m.hash]; ok {
 			added += max(m.marks-counted.marks, 0) + max(p.beside-counted.beside, 0) + newBytes(p.rest, counted.rest)
 			return Counted{i + 1, counted.tokens, int64(added)}
 		}

@@ -111,8 +111,8 @@ func TestCountsAreBounded(t *testing.T) {
 	for i := range maxCounts + 100 {
 		counts.Learn(piecesOf(fmt.Appendf(nil, `{"messages":[%d]}`, i)), 1)
 	}
-	if len(counts.of) != maxCounts {
-		t.Errorf("%d requests are remembered", len(counts.of))
+	if len(counts.byConversation) != maxCounts {
+		t.Errorf("%d requests are remembered", len(counts.byConversation))
 	}
 	tools := `"tools":[` + strings.Repeat(`1,`, maxPieces-1) + `1]`
 	for range 2 { // the second time each is known already
@@ -121,7 +121,7 @@ func TestCountsAreBounded(t *testing.T) {
 		}
 	}
 	pieces := 0
-	for _, known := range counts.of {
+	for _, known := range counts.byConversation {
 		pieces += len(known.rest)
 	}
 	if pieces != counts.pieces || pieces > maxHashes || pieces < maxHashes-2*maxPieces {

@@ -236,7 +236,7 @@ func (x *Index) storeMessages(c *call, messages []observe.MessageHash) {
 	}
 }
 
-// letGo drops the messages of a call.
+// dropMessages drops the messages of a call.
 func (x *Index) dropMessages(c *call) {
 	c.count = 0
 	x.size -= drop(&x.blocks, &c.messages)

@@ -285,15 +285,15 @@ func (a *Account) HostPort() string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// choosing are headers that say which part of a provider's account pays.
-var choosing = []string{"Openai-Organization", "Openai-Project"}
+// payerHeaders are headers that say which part of a provider's account pays.
+var payerHeaders = []string{"Openai-Organization", "Openai-Project"}
 
 // PassHeaders copies those headers of a caller that mean something within an account at
 // OpenAI. At an account that organisations share, those that say which part of it pays are
 // left out with a warning, and the key of a repeated call is hashed with the organisation,
 // which must not get the answer of another.
 func (a *Account) PassHeaders(org string, shared bool, from, to http.Header) (warnings []string) {
-	for _, name := range choosing {
+	for _, name := range payerHeaders {
 		switch values := from[name]; {
 		case values == nil:
 		case shared:

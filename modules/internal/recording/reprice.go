@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Reprice returns the record with what its usage costs by the catalogue, at the prices of the
-// record's own time, or nil if that is not known: if the record does not have all that the provider
-// billed, if its call is not known to have ended, or if no model has a price. No known cost becomes unknown.
+// Reprice returns a copy of the record with the cost of its usage by the catalogue, at the prices of the
+// record's own time. It returns nil if that cost is unknown: the record lacks something that the
+// provider billed, its call is not known to have ended, or its model has no price.
 func Reprice(r *storage.Record, c *catalog.Catalog) *storage.Record {
 	if !r.UsageComplete || r.CostCounted || r.EndState == storage.Interrupted {
 		return nil

@@ -218,8 +218,8 @@ type rank struct {
 // fewTargets are those of an alias that are sorted without memory of the heap.
 const fewTargets = 16
 
-// explored is the share of calls by which the strategy `fastest` tries targets that are not.
-const explored = 0.05
+// explorationShare is the share of calls by which the strategy `fastest` tries targets that are not.
+const explorationShare = 0.05
 
 // score is the place of a target within its alias: the lowest is tried first.
 func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
@@ -235,7 +235,7 @@ func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
 		return float64(p.Load.UnderWay)/p.share(all) + rand.Float64()*1e-6
 	case Fastest:
 		switch {
-		case p.Load.Median == 0 && !p.Load.Tried, rand.Float64() < explored/float64(len(all)):
+		case p.Load.Median == 0 && !p.Load.Tried, rand.Float64() < explorationShare/float64(len(all)):
 			return -rand.Float64() // it is tried to know
 		case p.Load.Median == 0:
 			return maxLimited.Seconds() // it has not answered yet

@@ -25,7 +25,7 @@ var conditionNames = map[string]string{
 	"images": question.PropertyPrefix + imagesProperty,
 }
 
-// known are the fields of a record that are known before a call is sent, and the tokens, which are
+// attributes are the fields of a record that are known before a call is sent, and the tokens, which are
 // estimated.
 var attributes = []string{
 	"country_code", "job_id", "key_id", "node_id", "organization_id", "project", "prompt_id", "prompt_tokens", "prompt_version",

@@ -10,8 +10,8 @@ import (
 
 // Loads knows how busy and how fast targets are, in this process. The zero value knows nothing.
 type Loads struct {
-	mu sync.Mutex           // guards of
-	of map[shared.Key]*load // by circuit
+	mu        sync.Mutex           // guards of
+	byCircuit map[shared.Key]*load // by circuit
 }
 
 // InProcess are the loads of this process. They outlive a configuration.
@@ -45,26 +45,26 @@ const (
 
 // get returns what is known of a target. The caller has the lock.
 func (l *Loads) get(circuit shared.Key) *load {
-	if l.of == nil {
-		l.of = make(map[shared.Key]*load)
+	if l.byCircuit == nil {
+		l.byCircuit = make(map[shared.Key]*load)
 	}
-	current := l.of[circuit]
+	current := l.byCircuit[circuit]
 	if current == nil {
 		l.makeRoom()
 		current = new(load)
-		l.of[circuit] = current
+		l.byCircuit[circuit] = current
 	}
 	return current
 }
 
 // makeRoom forgets idle targets if there are too many: clients choose the names of models.
 func (l *Loads) makeRoom() {
-	if len(l.of) < shared.MaxCircuits {
+	if len(l.byCircuit) < shared.MaxCircuits {
 		return
 	}
-	for circuit, current := range l.of {
+	for circuit, current := range l.byCircuit {
 		if current.underWay == 0 {
-			delete(l.of, circuit)
+			delete(l.byCircuit, circuit)
 		}
 	}
 }
@@ -143,7 +143,7 @@ type Load struct {
 func (l *Loads) Of(circuit shared.Key, now time.Time) Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	current := l.of[circuit]
+	current := l.byCircuit[circuit]
 	if current == nil {
 		return Load{Output: likelyOutput}
 	}

@@ -53,9 +53,9 @@ func (p Policy) FirstByte(stream, last bool) time.Duration {
 	return unbounded
 }
 
-// Pause returns how long to wait before another attempt at a target, after so many attempts. ok
-// is false if no attempt should follow. The provider asks to wait for retryAfter, 0 if it does
-// not ask. No attempt begins after the deadline.
+// Pause returns how long to wait before another attempt at a target. attempts is the number of attempts
+// so far. retryAfter is the pause that the provider asks for, 0 if it does not ask. ok is false if no
+// attempt should follow, because there were enough or the next would begin after the deadline.
 func (p Policy) Pause(attempts int, retryAfter time.Duration, deadline time.Time) (pause time.Duration, ok bool) {
 	if attempts > p.Retries || retryAfter > maxRetryAfter {
 		return 0, false
@@ -64,8 +64,8 @@ func (p Policy) Pause(attempts int, retryAfter time.Duration, deadline time.Time
 	return pause, !time.Now().Add(pause).After(deadline)
 }
 
-// pause returns the pause after so many attempts. It is shortened by up to a half at
-// random, so that callers who failed together do not come back together.
+// pause returns the pause after a number of attempts. It is shortened at random by up to a half, so that
+// callers who failed together do not come back together.
 func (p Policy) pause(attempts int) time.Duration {
 	d := p.Backoff << min(attempts-1, 10)
 	return d - rand.N(max(d/2, 1))

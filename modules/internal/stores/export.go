@@ -56,8 +56,8 @@ func (e *Export) provision() error {
 	return nil
 }
 
-// exported is an exporter with the settings that it was made from.
-type exported struct {
+// configuredExporter is an exporter with the settings that it was made from.
+type configuredExporter struct {
 	*export.Exporter
 	settings Export
 }
@@ -78,7 +78,7 @@ func (s *Store) exportTo(config *Export, logger *zap.Logger) {
 		}
 		names := make(metric.Set)
 		names.Add(s.name)
-		s.exported.Store(&exported{settings: *config, Exporter: export.New(export.Options{
+		s.exported.Store(&configuredExporter{settings: *config, Exporter: export.New(export.Options{
 			Store: names.Of(s.name), Endpoint: config.Endpoint, Headers: config.Headers, Content: config.Content, Erased: s.journal.Erased, Logger: logger,
 		})})
 	}
@@ -102,7 +102,7 @@ func (s *Store) stopExport(ctx context.Context) {
 	}
 }
 
-func (e *exported) close(ctx context.Context) {
+func (e *configuredExporter) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, exportTimeout)
 	defer cancel()
 	e.Close(ctx)

@@ -236,8 +236,8 @@ type Store struct {
 
 	exchanges exchanges
 	calls     lineage.Index
-	exported  atomic.Pointer[exported] // nil where nobody asked for it
-	serves    atomic.Bool              // its journal is open, and its organisations have their first credits
+	exported  atomic.Pointer[configuredExporter] // nil where nobody asked for it
+	serves    atomic.Bool                        // its journal is open, and its organisations have their first credits
 
 	mu sync.Mutex // guards the fields up to answers
 	// configs are the configurations that refer to the store, by age: the first is

@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// Interceptor may answer a request in place of the provider when it is about to leave: its address,
-// header and method are those that the provider would see. via tells apart what transports add,
-// such as a certificate of the client. The request goes on if there is no answer.
+// Interceptor may answer a request in place of the provider. It gets the request when it is about to
+// leave, with the address, the header and the method that the provider would see. via identifies what
+// the transport adds, such as a certificate of the client. If it returns nil, the request goes on.
 type Interceptor func(req *http.Request, via string) *http.Response
 
 type interceptorKey struct{}

@@ -142,7 +142,7 @@ func (r *Reader) data() error {
 	defer r.message.Free()
 	var err error
 	if r.deflate.IsCompressed() {
-		err = coding.InflateMessage(inflated{r}, &r.frames, r.window)
+		err = coding.InflateMessage(inflater{r}, &r.frames, r.window)
 		if err == nil { // a sender may add to what it has finished: RFC 7692, section 7.2.3.4
 			err = r.frames.Discard()
 		}
@@ -155,7 +155,7 @@ func (r *Reader) data() error {
 	return err
 }
 
-// kept keeps a message that is not compressed.
+// plainMessage keeps a message that is not compressed.
 type plainMessage struct{ *Reader }
 
 func (k plainMessage) Write(p []byte) (int, error) {
@@ -163,10 +163,10 @@ func (k plainMessage) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// inflated keeps a message, and what the next one may refer to.
-type inflated struct{ *Reader }
+// inflater keeps a message, and what the next one may refer to.
+type inflater struct{ *Reader }
 
-func (i inflated) Write(p []byte) (int, error) {
+func (i inflater) Write(p []byte) (int, error) {
 	if i.read += int64(len(p)); i.read > maxMessage {
 		return 0, errTooLong
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// recorded is a recorded call with what its price under another policy depends on.
-type recorded struct {
+// recordedCall is a recorded call with what its price under another policy depends on.
+type recordedCall struct {
 	*storage.Record
 	listed *catalog.Model  // its model, nil if the catalogue does not know it
 	place  int32           // the number of where it went
@@ -35,7 +35,7 @@ func exactly(cost plugins.Nanodollars, u plugins.Usage) span {
 	return span{e, e, e}
 }
 
-// tokens are all that the call would have used.
+// tokens returns the input and output tokens that the call would have used.
 func (e *estimate) tokens() int64 { return e.usage.Input.N + e.usage.Output.N }
 
 // moves reports whether a policy chooses where a call goes.
@@ -49,7 +49,7 @@ func moves(r *storage.Record) bool {
 
 // would returns what a call would have cost, nil if nobody can say, and the target that most such calls
 // would get, nil for the one that the call had. It sets the spans.
-func (t *Trial) would(r *recorded) (*span, *routing.Share) {
+func (t *Trial) would(r *recordedCall) (*span, *routing.Share) {
 	t.spans = t.spans[:0]
 	switch {
 	case !r.Cost.Valid:
@@ -113,7 +113,7 @@ func (t *Trial) ran(r *storage.Record) bool {
 }
 
 // price sets in of what a call would have cost at a target, and reports whether that is known.
-func (t *Trial) price(r *recorded, s *routing.Share, of *span) bool {
+func (t *Trial) price(r *recordedCall, s *routing.Share, of *span) bool {
 	if s.Listed == nil {
 		return false
 	}
@@ -173,17 +173,17 @@ func (t *Trial) price(r *recorded, s *routing.Share, of *span) bool {
 }
 
 // wasAt reports whether a call went to a target.
-func (r *recorded) wasAt(s *routing.Share) bool {
+func (r *recordedCall) wasAt(s *routing.Share) bool {
 	return r.listed != nil && r.listed.ID == s.Listed.ID && r.listed.Provider == s.Listed.Provider && s.Account.Label == r.Account
 }
 
 // marked reports whether the request has marked what to cache, as far as its usage tells.
-func (r *recorded) marked() bool {
+func (r *recordedCall) marked() bool {
 	return r.Usage.CacheWrite.N > 0 || r.Usage.CacheRead.N > 0 && r.listed != nil && lineage.NeedsMarks(r.listed.ID)
 }
 
 // life is how long a provider that caches what requests mark keeps a call.
-func (t *Trial) life(r *recorded) time.Duration {
+func (t *Trial) life(r *recordedCall) time.Duration {
 	switch {
 	case t.policy.CacheLife == longLife, t.policy.CacheLife == "" && r.Usage.CacheWrite1h.N > 0:
 		return time.Hour
@@ -194,7 +194,7 @@ func (t *Trial) life(r *recorded) time.Duration {
 }
 
 // withCache returns u with cached tokens from the cache, for a model that caches the complete input.
-func (t *Trial) withCache(r *recorded, u plugins.Usage, m *catalog.Model, cached int64) plugins.Usage {
+func (t *Trial) withCache(r *recordedCall, u plugins.Usage, m *catalog.Model, cached int64) plugins.Usage {
 	u.CacheRead, u.CacheReadAudio, u.CacheWrite, u.CacheWrite1h = plugins.Known(cached), plugins.Count{}, plugins.Count{}, plugins.Count{}
 	if lineage.NeedsMarks(m.ID) {
 		u.CacheWrite = plugins.Known(max(u.Input.N-cached, 0))

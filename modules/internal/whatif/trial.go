@@ -100,7 +100,7 @@ func (t *Trial) Add(r, as *storage.Record) error {
 	}
 	listed, _ := t.catalog.Lookup(r.Provider, r.Model)
 	before, follows := t.turns[r.ParentID]
-	c := &recorded{Record: r, listed: listed, place: t.placeOf(r.Account, listed), shares: t.sharesOf(r)}
+	c := &recordedCall{Record: r, listed: listed, place: t.placeOf(r.Account, listed), shares: t.sharesOf(r)}
 	follows = follows && r.Turn != plugins.Known(1) // a sub-agent begins with instructions of its own
 	if follows {
 		c.before = &before
@@ -125,7 +125,7 @@ func (t *Trial) Add(r, as *storage.Record) error {
 }
 
 // remember keeps a call for the turn that follows.
-func (t *Trial) remember(r *recorded) {
+func (t *Trial) remember(r *recordedCall) {
 	if len(t.turns) >= maxTurns || t.caches >= maxTurns {
 		clear(t.turns)
 		clear(t.cached)

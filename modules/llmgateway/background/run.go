@@ -22,7 +22,7 @@ import (
 // maxEvents bounds the events of a response, in bytes.
 const maxEvents = 64 << 20
 
-// ErrTooLong is why a response ends that has more events than are kept.
+// ErrTooLong ends a response whose events exceed maxEvents.
 var ErrTooLong = errors.New("the response is too long for the background")
 
 // Response is a response in the background, of this node or of another one.

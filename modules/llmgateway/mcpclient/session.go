@@ -195,7 +195,7 @@ func (s *Session) readable(err error) error {
 		return &failure{fmt.Sprintf("The MCP server takes more than %d requests.", maxRequests)}
 	case s.transport.tooLong.Load():
 		return &failure{fmt.Sprintf("The MCP server's answer is over %d bytes long.", maxAnswer)}
-	case ok && e.Code != rejected:
+	case ok && e.Code != codeRejected:
 		return &failure{fmt.Sprintf("The MCP server answered with the error %d: %s", e.Code, e.Message)}
 	case status >= http.StatusMultipleChoices:
 		return &failure{fmt.Sprintf("The MCP server answered with the status %d.", status)}
@@ -203,8 +203,8 @@ func (s *Session) readable(err error) error {
 	return &failure{"The MCP server broke off, or its answer is none of the protocol."}
 }
 
-// rejected is the code of the SDK's error for a request that it could not send.
-const rejected = -32005
+// codeRejected is the code of the SDK's error for a request that it could not send.
+const codeRejected = -32005
 
 // textOf returns the result of a call as text, or its structured content as JSON.
 func textOf(result *mcp.CallToolResult) string {

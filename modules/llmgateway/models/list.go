@@ -165,7 +165,7 @@ func add(entries map[string]*entry, a *providers.Account, id, model string, m *c
 	}
 }
 
-// known returns nil for 0, which JSON has as null.
+// nilIfZero returns nil for 0, which JSON has as null.
 func nilIfZero(n int64) *int64 {
 	if n == 0 {
 		return nil

@@ -59,11 +59,11 @@ type responses struct {
 	conn     net.Conn
 	writing  sync.Mutex
 	messages chan intake.Body
-	last     unstored
+	last     unstoredResponse
 }
 
-// unstored is the latest response of a WebSocket, if no store keeps it.
-type unstored struct {
+// unstoredResponse is the latest response of a WebSocket, if no store keeps it.
+type unstoredResponse struct {
 	id    string
 	items []string // of the conversation up to its end
 	size  int64    // of the items, in bytes; it counts as copies of bodies do
@@ -207,14 +207,14 @@ func (s *responses) remember(response []byte, items []string) {
 		size += int64(len(item))
 	}
 	if size <= maxUnstored && capture.Reserve(size) {
-		s.last = unstored{gjson.GetBytes(response, "id").Str, items, size}
+		s.last = unstoredResponse{gjson.GetBytes(response, "id").Str, items, size}
 	}
 }
 
 // forget lets go of the conversation that the socket remembers.
 func (s *responses) forget() {
 	capture.Return(s.last.size)
-	s.last = unstored{}
+	s.last = unstoredResponse{}
 }
 
 // continued returns the body with the conversation that this socket alone has, and the

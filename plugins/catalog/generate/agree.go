@@ -13,7 +13,7 @@ type quote struct {
 	prices []catalog.Price
 }
 
-// priceAt is the price that holds today for so much input, at any hour, or nil.
+// priceAt returns the price that holds today, at any hour, for an input of that many tokens, or nil.
 func priceAt(prices []catalog.Price, tier string, input int64) *catalog.Price {
 	for i := len(prices) - 1; i >= 0; i-- {
 		if p := &prices[i]; p.Hours == (catalog.Hours{}) && holds(p, tier, input) {
