@@ -59,7 +59,7 @@ var agentSessions = []struct {
 		{prompts: []string{"script: long text"}},
 		{prompts: []string{"script: shell text", "script: shell text"}},
 	}},
-	{"opencode", 16, []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5-mini", "google/gemini-2.5-pro", "anthropic/claude-opus-5-5", "other/gpt-5-mini"}, []agentSession{
+	{"opencode", 16, []string{"anthropic/claude-sonnet-5-5", "openai/gpt-5-mini", "google/gemini-2.5-pro", "anthropic/claude-opus-5-5", "other/gpt-5-mini"}, []agentSession{
 		{prompts: []string{"script: shell shells text"}},
 		{prompts: []string{"script: agent shell text"}},
 		{prompts: []string{"script: shell text", "script: shell long text"}},
@@ -72,7 +72,7 @@ var agentSessions = []struct {
 var agentFiles = map[string]string{
 	".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`,
 	".config/opencode/opencode.json": `{"autoupdate":false,"share":"disabled","permission":{"*":"allow"},"provider":{` +
-		`"anthropic":{"npm":"@ai-sdk/anthropic","options":{"baseURL":"SERVER/v1","apiKey":"x"},"models":{"claude-sonnet-4-5":{},"claude-opus-5-5":{}}},` +
+		`"anthropic":{"npm":"@ai-sdk/anthropic","options":{"baseURL":"SERVER/v1","apiKey":"x"},"models":{"claude-sonnet-5-5":{},"claude-opus-5-5":{}}},` +
 		`"openai":{"npm":"@ai-sdk/openai","options":{"baseURL":"SERVER/v1","apiKey":"x"},"models":{"gpt-5-mini":{}}},` +
 		`"google":{"npm":"@ai-sdk/google","options":{"baseURL":"SERVER/v1beta","apiKey":"x"},"models":{"gemini-2.5-pro":{}}},` +
 		`"other":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"SERVER/v1","apiKey":"x"},"models":{"gpt-5-mini":{}}}}}`,
@@ -143,6 +143,13 @@ func (s *agentSession) run(ctx context.Context, home, server string) error {
 		}
 	}
 	return nil
+}
+
+// differs tells whether ccusage counts the session in a way of its own: docs/coding-agents.md has the
+// list.
+func (s *agentSession) differs() bool {
+	long := strings.Contains(strings.Join(s.prompts, " "), "long")
+	return s.agent == "opencode" && (s.fork || long && strings.HasPrefix(s.model, "google/"))
 }
 
 // What `weir look` tells of the sessions of coding agents is what their provider has counted, but
@@ -227,7 +234,7 @@ func (s *agentSession) compare(t *testing.T, counted []modelCall) {
 	}
 	cost, other := total.Get("list_cost").Num, gjson.GetBytes(text, "totals.totalCost").Num
 	t.Logf("%d calls and %d aside cost $%.6f, by ccusage $%.6f", calls, aside, cost, other)
-	if total.Get("unpriced_calls").Int() > 0 || other == 0 || s.agent == "opencode" && s.fork { // of which ccusage counts copies
+	if total.Get("unpriced_calls").Int() > 0 || other == 0 || s.differs() {
 		return
 	}
 	if searches := float64(want.Searches) * 0.01; math.Abs(cost-searches-other) > 0.001*other {
