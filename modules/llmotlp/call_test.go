@@ -3,6 +3,7 @@ package llmotlp
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -121,6 +122,22 @@ func TestDeepValues(t *testing.T) {
 			t.Fatal("no call")
 		}
 		c.content(new(storage.Record))
+	}
+}
+
+// TestIDsInJSON: all ids are hexadecimal there, also the parent's, by which two spans are known to be of one call.
+func TestIDsInJSON(t *testing.T) {
+	const trace, span, parent = "5b8efff798038103d269b633813fc60c", "eee19b7ec3c1b174", "eee19b7ec3c1b173"
+	request, err := parse(t, jsonText, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"`+trace+`","spanId":"`+span+`","parentSpanId":"`+parent+`"},{"spanId":"`+span+`"}]}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans := request.ResourceSpans[0].ScopeSpans[0].Spans
+	if got := fmt.Sprintf("%x %x %x", spans[0].TraceId, spans[0].SpanId, spans[0].ParentSpanId); got != trace+" "+span+" "+parent {
+		t.Errorf("the ids are %s", got)
+	}
+	if len(spans[1].ParentSpanId) > 0 {
+		t.Errorf("a span without a parent has %x", spans[1].ParentSpanId)
 	}
 }
 

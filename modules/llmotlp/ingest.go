@@ -146,8 +146,15 @@ var turns [64]sync.Mutex
 // lookAround is how far from a span the record of its call can begin.
 const lookAround = storage.Timestamp(60 * 60 * 1000)
 
+// openTimeout bounds how long the first batches after a start wait until the backend was tried to be opened.
+const openTimeout = 5 * time.Second
+
 // record records calls.
 func (b *batch) record(calls []*call) error {
+	opening, cancel := context.WithTimeout(b.ctx, openTimeout)
+	defer cancel()
+	_ = b.journal.Connected(opening) // else Spans says why
+
 	org := b.key.Org()
 	turn := &turns[crc32.ChecksumIEEE([]byte(b.site.Store+"\x00"+org))%uint32(len(turns))]
 	turn.Lock()
@@ -338,7 +345,7 @@ func restoreIDs(request *collector.ExportTraceServiceRequest) {
 		for _, scope := range resource.GetScopeSpans() {
 			for _, span := range scope.GetSpans() {
 				if span != nil {
-					span.TraceId, span.SpanId = restore(span.TraceId), restore(span.SpanId)
+					span.TraceId, span.SpanId, span.ParentSpanId = restore(span.TraceId), restore(span.SpanId), restore(span.ParentSpanId)
 				}
 			}
 		}
