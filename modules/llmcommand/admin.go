@@ -88,7 +88,7 @@ func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer
 func wantsJSON(cmd *cobra.Command) (bool, error) {
 	name, _ := cmd.Flags().GetString("format")
 	if !slices.Contains(adminFormats, name) {
-		return false, fmt.Errorf("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), name)
+		return false, misused("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), name)
 	}
 	if name == formatJSON {
 		return true, nil

@@ -63,11 +63,11 @@ var alertCondition = regexp.MustCompile(`^\s*([\w.]+)\s*(>=|<=|>|<)\s*(-?[0-9]+(
 func setAlertRule(cmd *cobra.Command, args []string) error {
 	condition := alertCondition.FindStringSubmatch(args[1])
 	if condition == nil {
-		return fmt.Errorf("expected a condition such as 'cost > 100' or 'latency.p95 >= 2000', not %q", args[1])
+		return misused("expected a condition such as 'cost > 100' or 'latency.p95 >= 2000', not %q", args[1])
 	}
 	to, _ := cmd.Flags().GetStringSlice("to")
 	if len(to) == 0 {
-		return errors.New("name the channels that are told, as in --to ops")
+		return misused("name the channels that are told, as in --to ops")
 	}
 	body := map[string]any{"name": args[0], "total": condition[1], "operator": condition[2], "threshold": json.Number(condition[3]), "to": to}
 	for _, flag := range []string{"over", "per"} {
@@ -114,7 +114,10 @@ func alertHistory(cmd *cobra.Command, _ []string) error {
 		}
 		return nil
 	})
-	return errors.Join(err, out.flush())
+	if err != nil {
+		return err
+	}
+	return out.flush()
 }
 
 func testChannel(cmd *cobra.Command, args []string) error {

@@ -2,13 +2,10 @@ package llmcommand
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
@@ -56,7 +53,10 @@ func budgetCommand(cmd *cobra.Command) {
 			}
 			return nil
 		})
-		return errors.Join(err, out.flush())
+		if err != nil {
+			return err
+		}
+		return out.flush()
 	}
 }
 
@@ -132,7 +132,7 @@ func budgetSettings(cmd *cobra.Command, name, limit string) (map[string]any, err
 		return body, addCalls(cmd, body)
 	}
 	if calls, _ := cmd.Flags().GetString("for"); calls != "" {
-		return nil, errors.New("name the calls by --project or by --for, as in --for 'project=search model~opus'")
+		return nil, misused("name the calls by --project or by --for, as in --for 'project=search model~opus'")
 	}
 	body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: question.Field("project"), Op: storage.Equals, Text: project}))
 	return body, nil
@@ -144,9 +144,9 @@ func addCalls(cmd *cobra.Command, body map[string]any) error {
 	if calls == "" {
 		return nil
 	}
-	filter, err := question.ParseFilter([]string{calls}, time.Now())
+	filter, err := parseFilter([]string{calls})
 	if err != nil {
-		return fmt.Errorf("--for: %w", err)
+		return misused("--for: %w", err)
 	}
 	body["filter"] = json.RawMessage(storage.AppendJSON(nil, filter))
 	return nil
@@ -168,7 +168,7 @@ func setBudget(cmd *cobra.Command, args []string) error {
 		text, alias, diverts := strings.Cut(alert, "=")
 		at, err := strconv.Atoi(text)
 		if err != nil {
-			return fmt.Errorf("--alert: expected percentages of the limit such as 80, or 95=small, not %q", alert)
+			return misused("--alert: expected percentages of the limit such as 80, or 95=small, not %q", alert)
 		}
 		stage := map[string]any{"at": at}
 		if diverts {

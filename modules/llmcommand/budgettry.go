@@ -1,7 +1,6 @@
 package llmcommand
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -43,7 +42,7 @@ func tryBudget(cmd *cobra.Command, args []string) error {
 	since, _ := cmd.Flags().GetString("since")
 	from, err := question.ParseMoment(since, time.Now())
 	if err != nil {
-		return fmt.Errorf("--since: %w", err)
+		return misused("--since: %w", err)
 	}
 	listed, _ := cmd.Flags().GetInt("calls")
 	columns := trialColumns

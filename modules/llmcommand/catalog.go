@@ -16,7 +16,7 @@ import (
 func catalogCommand(cmd *cobra.Command) {
 	requireSubcommand(cmd)
 	update := &cobra.Command{
-		Use:   "update <file|address> [--admin <address>] [--format table|json]",
+		Use:   "update <file|address>",
 		Short: "Installs a published catalogue of prices, and loads the configuration again",
 		Args:  cobra.ExactArgs(1),
 		RunE:  updateCatalog,

@@ -17,53 +17,40 @@ import (
 	"os"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
 func init() {
-	const connection = `
-
-The API is at --address, else $WEIR_URL, else ` + defaultAddress + `. The API key is the
-first line of --key-file, else $WEIR_API_KEY, else a token of your login (weir login) at the
-address; it is no flag, because others can read the arguments of a process. --ca, else $WEIR_CA, is a file with the
-certificate of a private CA, in PEM, that the API's is signed by.`
-	admin := `
-
-Asks Caddy's admin endpoint, which is at --admin, else $WEIR_ADMIN, else
-` + caddy.DefaultAdminListen + `.`
-
 	for _, c := range []caddycmd.Command{{
 		Name:  "query",
-		Usage: "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--by <field>,<hour|day|...>] [--p50] [--p95] [--p99] [--utc] [--columns <field>,...] [--format table|jsonl|json|csv]",
+		Usage: "[<filter>...]",
 		Short: "Shows recorded requests",
 		Long: `
 Shows the requests that a filter matches, newest first. With --by, shows their
 totals: by a field, by time (min, hour, day, week or month), or by both:
 
-	weir query --by model,hour --p95 since=1d` + filterHelp + connection,
+	weir query --by model,hour --p95 since=1d` + filterHelp,
 		CobraFunc: queryCommand,
 	}, {
 		Name:  "facets",
-		Usage: "[<filter>...] [--fields <field>,...] [--format table|jsonl|json|csv]",
+		Usage: "[<filter>...]",
 		Short: "Shows which values recorded requests have, and how often",
 		Long: `
-Shows the most frequent values of fields among the requests that a filter matches.` + filterHelp + connection,
+Shows the most frequent values of fields among the requests that a filter matches.` + filterHelp,
 		CobraFunc: facetsCommand,
 	}, {
 		Name:  "sessions",
-		Usage: "[<filter>...] [--limit <n>] [--sort <field>[:asc|:desc]] [--tree <session>] [--by conversation|path] [--utc] [--format table|jsonl|json|csv]",
+		Usage: "[<filter>...]",
 		Short: "Shows what sessions cost, also those that no caller named",
 		Long: `
 Shows what the requests of sessions add up to, of those that a filter matches. Requests
 that name no session are a derived one with the call that they continue, whose id is
-the session's.` + filterHelp + connection,
+the session's.` + filterHelp,
 		CobraFunc: sessionsCommand,
 	}, {
 		Name:  "key",
-		Usage: "list|create|admin|update|rotate|disable|enable|delete",
 		Short: "Shows, creates, changes and deletes API keys",
 		Long: `
 Administers the API keys of an organisation, by a key of the scope admin, at a site with
@@ -78,11 +65,10 @@ Where a project allows it (weir project keys), you create keys of your own witho
 They do no more than you may:
 
 	weir key create laptop --mine
-	weir key list --mine` + connection,
+	weir key list --mine`,
 		CobraFunc: keyCommand,
 	}, {
 		Name:  "project",
-		Usage: "list|create|rename|limit|models|keys|members|archive",
 		Short: "Shows, creates, limits and archives projects",
 		Long: `
 Administers the projects of an organisation, with a key of the scope admin. A project has
@@ -92,11 +78,10 @@ members, keys, and a limit of dollars a month.
 	weir project limit search 800
 	weir project limit search none
 	weir project keys search members --max 5 --lifetime 90d
-	weir project members search` + connection,
+	weir project members search`,
 		CobraFunc: projectCommand,
 	}, {
 		Name:  "member",
-		Usage: "list|invite|role|add|remove",
 		Short: "Shows, invites and removes people",
 		Long: `
 Administers the people of an organisation, with a key of the scope admin. People log in as
@@ -104,20 +89,18 @@ the Caddyfile says (login, identity).
 
 	weir member invite ada@example.com --role owner
 	weir member add ada@example.com search
-	weir member remove ada@example.com` + connection,
+	weir member remove ada@example.com`,
 		CobraFunc: memberCommand,
 	}, {
 		Name:  "audit",
-		Usage: "[--of <id>] [--reads] [--utc] [--format table|jsonl|json|csv]",
 		Short: "Shows who changed what, and who read content",
 		Long: `
 Shows each change of an API key, a project, a service account or a budget, the newest
 first: when, by which key and from which address, and with --format json what the object
-was before and after. With --reads, it shows who read content of calls that others have made.` + connection,
+was before and after. With --reads, it shows who read content of calls that others have made.`,
 		CobraFunc: auditCommand,
 	}, {
 		Name:  "budget",
-		Usage: "[set|delete] [--utc] [--format table|jsonl|json|csv]",
 		Short: "Shows, creates and deletes budgets",
 		Long: `
 Shows what the budgets of an organisation count in their present windows, each with
@@ -126,22 +109,21 @@ configuration does not have are made and ended while Weir runs:
 
 	weir budget set search 500.00 --project search --per user
 	weir budget set pace 100 --quantity requests --window 1m --per key
-	weir budget delete search` + connection,
+	weir budget delete search`,
 		CobraFunc: budgetCommand,
 	}, {
 		Name:  "routes",
-		Usage: "explain <model> [--request <file>] [--path <path>] [--header <name>=<value>] [--format table|jsonl|json|csv]",
 		Short: "Shows where a call would go, and why",
 		Long: `
 Asks the gateway which targets a call would try, in which order, and why. Nothing is
 sent to a provider, charged or recorded. The API key needs the scope gateway:
 
 	weir routes explain smart
-	weir routes explain smart --request request.json --header Service-User-Id=ada` + connection,
+	weir routes explain smart --request request.json --header Service-User-Id=ada`,
 		CobraFunc: routesCommand,
 	}, {
 		Name:  "whatif",
-		Usage: "[<filter>...] --policy <alias|file|models> [--by total|target|model|user|session|day] [--limit <n>] [--format table|jsonl|json|csv]",
+		Usage: "[<filter>...] --policy <alias|file|models>",
 		Short: "Shows what recorded calls would have cost under another policy",
 		Long: `
 Prices recorded calls again, as if they had gone by another policy: an alias of the
@@ -149,11 +131,10 @@ gateway, a file with one as JSON, or models. It makes no call. Where nobody can 
 they would have cost, it shows the least and the most, and what it assumes:
 
 	weir whatif since=30d --policy openai/gpt-5-mini --by user
-	weir whatif since=30d model=smart --policy cheaper.json` + filterHelp + connection,
+	weir whatif since=30d model=smart --policy cheaper.json` + filterHelp,
 		CobraFunc: whatIfCommand,
 	}, {
 		Name:  "alert",
-		Usage: "list|set|delete|test|history|redeliver [--utc] [--format table|jsonl|json|csv]",
 		Short: "Shows alerts, makes rules, tests channels",
 		Long: `
 Shows which alerts fire, what became of the messages about alerts, and the rules. Makes rules
@@ -162,11 +143,11 @@ while Weir runs. Sends a message to a channel to test it. The API key needs the 
 	weir alert list
 	weir alert set dear 'cost > 100' --over 1d --per user --to ops
 	weir alert test ops
-	weir alert redeliver alert_0123456789abcdef0123456789abcdef` + connection,
+	weir alert redeliver alert_0123456789abcdef0123456789abcdef`,
 		CobraFunc: alertCommand,
 	}, {
 		Name:  "reprice",
-		Usage: "<filter>... [--yes] [--format table|jsonl|json|csv]",
+		Usage: "<filter>...",
 		Short: "Computes the costs of recorded requests again, at the prices of their time",
 		Long: `
 Shows which costs of the requests that a filter matches the catalogue would change, by model,
@@ -175,11 +156,11 @@ as they are. If it is interrupted, the same command changes the rest. The API ke
 scope admin.
 
 	weir reprice model=acme-large since=2026-11-01
-	weir reprice model=acme-large since=2026-11-01 --yes` + filterHelp + connection,
+	weir reprice model=acme-large since=2026-11-01 --yes` + filterHelp,
 		CobraFunc: repriceCommand,
 	}, {
 		Name:  "erase",
-		Usage: "[<filter>...] [--content|--identity|--record] [--yes] [--utc] [--format table|jsonl|json|csv]",
+		Usage: "[<filter>...]",
 		Short: "Erases the requests that match a filter, or a part of them",
 		Long: `
 Shows how many recorded requests a filter matches, and with --yes erases them from the files
@@ -189,11 +170,10 @@ has what was searched and what remains. The API key needs the scope admin.
 
 	weir erase user=ada --content
 	weir erase user=ada --content --yes
-	weir erase` + filterHelp + connection,
+	weir erase` + filterHelp,
 		CobraFunc: eraseCommand,
 	}, {
 		Name:  "hold",
-		Usage: "place|list|lift [--reason <text>] [--utc] [--format table|jsonl|json|csv]",
 		Short: "Keeps the requests that match a filter from being deleted",
 		Long: `
 Places holds, lists those in force, and lifts them. Neither retention nor weir erase deletes
@@ -202,28 +182,28 @@ log says who placed and who lifted a hold. The API key needs the scope admin.
 
 	weir hold place user=ada --reason "case 4711"
 	weir hold list
-	weir hold lift hold_0123456789abcdef0123456789abcdef` + connection,
+	weir hold lift hold_0123456789abcdef0123456789abcdef`,
 		CobraFunc: holdCommand,
 	}, {
 		Name:  "tail",
-		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",
+		Usage: "[<filter>...]",
 		Short: "Shows requests as they end",
 		Long: `
 Shows the last requests that a filter matches, and further ones as they end,
 until interrupted. While the server is away, it waits. Requests that ran for
-more than an hour are not shown.` + filterHelp + connection,
+more than an hour are not shown.` + filterHelp,
 		CobraFunc: tailCommand,
 	}, {
 		Name:  "export",
-		Usage: "[<filter>...] [--columns <field>,...] [--format jsonl|json|csv]",
+		Usage: "[<filter>...]",
 		Short: "Writes all recorded requests that match a filter",
 		Long: `
 Writes every request that a filter matches, oldest first, each once: with its
-bodies as JSON, or its metrics as CSV.` + filterHelp + connection,
+bodies as JSON, or its metrics as CSV.` + filterHelp,
 		CobraFunc: exportCommand,
 	}, {
 		Name:  "reconcile",
-		Usage: "openai|anthropic|openrouter|aws|google [<file>...] [--month <month>] [--since <day> --until <day>] [--admin-key {env.NAME}] [--key <id>[=<account>]]... [--admin <address>] [--format table|json]",
+		Usage: "openai|anthropic|openrouter|aws|google [<file>...]",
 		Short: "Compares the bill of a provider with what is recorded",
 		Long: `
 Reads what a provider billed, and the calls that were recorded, and says for each day, model and
@@ -237,60 +217,57 @@ in $OPENAI_ADMIN_KEY, $ANTHROPIC_ADMIN_KEY or $OPENROUTER_MANAGEMENT_KEY, or whe
 The bills of AWS (CUR 2.0) and Google Cloud (the billing export) are files.
 With --key, calls at other keys of the provider are those that did not go through Weir.
 
-The exit code is 0 if the bill and the records agree, 3 if they differ, and 1 after an error.` + connection,
+The exit code is 0 if the bill and the records agree, 3 if they differ, and 1 after an error.`,
 		CobraFunc: reconcileCommand,
 	}, {
 		Name:  "stats",
-		Usage: "[--admin <address>] [--format table|json]",
 		Short: "Shows the state of the stores",
 		Long: `
 Shows the state of the stores of a running Weir, and the reconciliation since they
 were created: each exchange that was seen is recorded, waits in the journal, is in
 flight or was lost, with the reason and the time. Fails when exchanges are
-unaccounted for.` + admin,
+unaccounted for.`,
 		CobraFunc: statsCommand,
 	}, {
 		Name:  "health",
-		Usage: "[--admin <address>]",
 		Short: "Reports whether a running Weir is ready",
 		Long: `
 Asks a running Weir whether calls would be recorded at once, and fails with the reasons
-if they would be lost or late: a probe for containers that have no other program.` + admin,
+if they would be lost or late: a probe for containers that have no other program.`,
 		CobraFunc: healthCommand,
 	}, {
 		Name:  "doctor",
-		Usage: "[--admin <address>] [--format table|json]",
 		Short: "Finds what is wrong with a running Weir",
 		Long: `
 Checks whether the stores take records, what was lost, the disk, the providers' keys
 and whether they answer, the clock, certificates, and whether the running Weir is this
 version. Says how to repair what is wrong, and fails if calls or records are lost, or
-soon will be.` + admin,
+soon will be.`,
 		CobraFunc: doctorCommand,
 	}, {
 		Name:  "credits",
-		Usage: "[<org> <dollars>] [--admin <address>] [--format table|json]",
+		Usage: "[<org> <dollars>]",
 		Short: "Shows the credits of organisations, or grants more",
 		Long: `
 Shows what organisations may still spend on providers that the platform's
 credentials pay for. With an organisation and an amount, grants that many US
 dollars more:
 
-	weir credits acme 20.00` + admin,
+	weir credits acme 20.00`,
 		CobraFunc: creditsCommand,
 	}, {
 		Name:  "backup",
-		Usage: "<directory> [--admin <address>] [--format table|json]",
+		Usage: "<directory>",
 		Short: "Makes a backup of the stores of a running Weir",
 		Long: `
 Makes a running Weir copy its stores to a new directory within <directory>, on its own
 machine: records, bodies, credits and the secret, as of one moment, while traffic goes
 on. Bodies that the previous backup has are not copied again. The configuration and
-Caddy's certificates are not in the backup.` + admin,
+Caddy's certificates are not in the backup.`,
 		CobraFunc: backupCommand,
 	}, {
 		Name:  "restore",
-		Usage: "<backup> <directory> [--store <name>]",
+		Usage: "<backup> <directory>",
 		Short: "Copies a store of a backup to a data directory",
 		Long: `
 Compares the checksums of a backup, and copies a store of it to <directory>. <backup> is
@@ -311,7 +288,6 @@ control.db, credits or erasures. Stop Weir first.
 		CobraFunc: forgetCommand,
 	}, {
 		Name:  "store",
-		Usage: "copy --from <store> --to <store> [--since <time>] [--until <time>] [--verify]",
 		Short: "Copies the contents of a store to another one",
 		Long: `
 Makes a running Weir copy the contents of one store of its Caddyfile to another,
@@ -322,7 +298,7 @@ between any backends, while traffic goes on:
 Records come with their bodies, scores, feedback, properties and tags. Nothing is
 removed from the other store: run it again to continue after an interruption, or to copy
 what is new since. With --verify, it compares every record and body in the end, hour by
-hour, and the answers of both to queries; it names what differs, and fails.` + admin,
+hour, and the answers of both to queries; it names what differs, and fails.`,
 		CobraFunc: storeCommand,
 	}, {
 		Name:  "check",
@@ -343,11 +319,10 @@ and says what a record does not have. A call that is imported again makes no sec
 record: import again to continue after an error. Of litellm-keys, which are the virtual keys
 of LiteLLM, it makes keys with new secrets at a site with llm_control.
 
-	weir import helicone helicone-export.jsonl` + connection,
+	weir import helicone helicone-export.jsonl`,
 		CobraFunc: importCommand,
 	}, {
 		Name:  "demo",
-		Usage: "[--days <n>] [--seed <n>] [--once] | --remove",
 		Short: "Fills the dashboard of a quickstart with made-up traffic",
 		Long: `
 Reports some days of made-up history to a running quickstart, by OpenTelemetry,
@@ -358,7 +333,7 @@ quickstart's unless one is given.
 The calls have the job weir-demo. With a key of the scope admin, --remove removes them all:
 
 	weir query job_id=weir-demo
-	weir demo --remove` + connection,
+	weir demo --remove`,
 		CobraFunc: demoCommand,
 	}, {
 		Name:  "setup",
@@ -374,12 +349,12 @@ about the key, which costs nothing. The rest of the file stays as it is, byte fo
 
 The file is readable by you alone, because it may have a key. If you are logged in at the gateway
 (weir login), there is no key in it: the agent asks weir token, or calls weir relay. --undo makes the file what it was; if
-you have edited it since, only the settings of Weir are taken out.` + connection + `
+you have edited it since, only the settings of Weir are taken out.
 At a terminal, setup asks for the key if none is given.`,
 		CobraFunc: setupCommand,
 	}, {
 		Name:  "login",
-		Usage: "[<address>] [--key] [--key-file <file>] [--device] [--issuer <url>] [--ca <file>]",
+		Usage: "[<address>]",
 		Short: "Logs you in at a gateway, so that agents need no key",
 		Long: `
 Logs you in at the issuer that the gateway trusts (identity, with a client_id), by your browser, or
@@ -392,7 +367,6 @@ alone can read.
 		CobraFunc: loginCommand,
 	}, {
 		Name:  "token",
-		Usage: "[--address <address>]",
 		Short: "Prints a fresh token of your login",
 		Long: `
 Prints a token that has at least half of its life before it, as agents ask for it: apiKeyHelper of
@@ -407,18 +381,16 @@ Forgets the login, and asks the issuer to revoke it.`,
 		CobraFunc: logoutCommand,
 	}, {
 		Name:  "relay",
-		Usage: "[--listen <address>]",
 		Short: "Lets agents on this machine call a gateway with your login",
 		Long: `
 Listens on this machine, and sends all requests on to the gateway with a fresh token in place of
 their key: for agents that read their key once. Bytes pass as they come. Whoever is on this
 machine can use it while it runs; pages of the web cannot.
 
-	weir relay --address https://llm.example.com` + connection,
+	weir relay --address https://llm.example.com`,
 		CobraFunc: relayCommand,
 	}, {
 		Name:  "look",
-		Usage: "[--listen <address>] [--today] [--since <time>] [--json]",
 		Short: "Shows what coding agents on this machine have used",
 		Long: `
 Reads what Claude Code, Codex, opencode and Gemini CLI have written about their sessions in your
@@ -441,11 +413,10 @@ start them. Its tools read what requests cost and by what, why prompts missed th
 calls failed, the dearest sessions, single requests, and what is left of the budgets of the
 key. They change nothing, and see what the key may: without the scope query, no content.
 
-	claude mcp add weir -- weir mcp --address https://llm.example.com --key-file ~/.weir-key` + connection,
+	claude mcp add weir -- weir mcp --address https://llm.example.com --key-file ~/.weir-key`,
 		CobraFunc: mcpCommand,
 	}, {
 		Name:  "catalog",
-		Usage: "update <file|address> [--format table|json]",
 		Short: "Installs a published catalogue of models and prices",
 		Long: `
 Verifies a catalogue that was published apart from releases, and installs it if the key of
@@ -453,7 +424,7 @@ the option catalog_key has signed it and it is newer than the one in force. The 
 at the same place, with .minisig at its end. Then Weir loads its configuration again:
 
 	weir catalog update https://prices.example.com/catalog.json
-	weir catalog update ./catalog.json` + admin,
+	weir catalog update ./catalog.json`,
 		CobraFunc: catalogCommand,
 	}, {
 		Name:  "hash-key",
@@ -482,6 +453,7 @@ this directory. It overwrites nothing.`,
 		build := c.CobraFunc
 		c.CobraFunc = func(cmd *cobra.Command) {
 			build(cmd)
+			cmd.Use = strings.TrimSpace(cmd.Use) // Caddy puts a blank before the usage
 			cmd.GroupID = groupOf(c.Name)
 			completeValues(cmd)
 			makeErrorsHarmless(cmd)

@@ -2,7 +2,6 @@ package llmcommand
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -32,7 +31,7 @@ func credits(cmd *cobra.Command, args []string) error {
 	method, body := http.MethodGet, any(nil)
 	switch len(args) {
 	case 1:
-		return errors.New("expected an organisation and an amount, as in `weir credits acme 20.00`, or neither")
+		return misused("expected an organisation and an amount, as in `weir credits acme 20.00`, or neither")
 	case 2:
 		method, body = http.MethodPost, llmadmin.Grant{Org: args[0], Amount: args[1]}
 	}

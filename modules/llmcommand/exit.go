@@ -3,9 +3,13 @@ package llmcommand
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/modules/internal/question"
+	"github.com/weirhq/weir/storage"
 )
 
 // The exit codes of commands. Other errors have 1.
@@ -25,6 +29,18 @@ func exit(code int) error {
 type misuse struct{ error }
 
 func (e misuse) Unwrap() []error { return []error{e.error, exit(exitMisuse)} }
+
+// misused is fmt.Errorf for a misuse.
+func misused(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
+
+// parseFilter reads the filter that the arguments of a command are.
+func parseFilter(args []string) (storage.Filter, error) {
+	filter, err := question.ParseFilter(args, time.Now())
+	if err != nil {
+		return nil, misuse{err}
+	}
+	return filter, nil
+}
 
 // markMisuse makes wrong flags and arguments of a command, and of those below it, a misuse that
 // shows the usage.

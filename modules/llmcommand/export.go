@@ -8,12 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -28,7 +26,7 @@ func exportCommand(cmd *cobra.Command) {
 }
 
 func export(cmd *cobra.Command, args []string) error {
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := parseFilter(args)
 	if err != nil {
 		return err
 	}
@@ -44,7 +42,7 @@ func export(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if folder, _ := cmd.Flags().GetString("folder"); err == nil && files == nil && folder != "" {
-		err = fmt.Errorf("--folder goes with the formats %s and %s", formatParquet, formatFOCUSParquet)
+		err = misused("--folder goes with the formats %s and %s", formatParquet, formatFOCUSParquet)
 	}
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 	}
 	for flag, ofKeys := range map[string]bool{"secrets": true, "keep-old": false, "replace": false} {
 		if cmd.Flags().Changed(flag) && ofKeys != keys {
-			return fmt.Errorf("--%s is not for %s", flag, args[0])
+			return misused("--%s is not for %s", flag, args[0])
 		}
 	}
 	c, err := newClient(cmd)

@@ -74,7 +74,7 @@ func importKeys(ctx context.Context, cmd *cobra.Command, of importCounts, c *cli
 	if !c.dry() {
 		name, _ := cmd.Flags().GetString("secrets")
 		if name == "" {
-			return errors.New("--secrets names a new file for the secrets of the keys, which are told once")
+			return misused("--secrets names a new file for the secrets of the keys, which are told once")
 		}
 		if i.secrets, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return err

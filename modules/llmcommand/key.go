@@ -1,7 +1,6 @@
 package llmcommand
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -183,7 +182,10 @@ func listPages(cmd *cobra.Command, path, next string, columns []column) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(eachItem(cmd, path, next, out.write), out.flush())
+	if err := eachItem(cmd, path, next, out.write); err != nil {
+		return err
+	}
+	return out.flush()
 }
 
 // eachItem calls f with each item of a list. Each page names the next one, for the option next.
@@ -271,7 +273,7 @@ func updateKey(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(body) == 0 {
-		return errors.New("name what shall change, as in --models gpt-5-mini")
+		return misused("name what shall change, as in --models gpt-5-mini")
 	}
 	return change(cmd, http.MethodPatch, keyPath(cmd, args[0]), body, args[0], "changed")
 }

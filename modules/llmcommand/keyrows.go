@@ -47,7 +47,7 @@ func importKeyRows(cmd *cobra.Command, args []string) error {
 	if name, _ := cmd.Flags().GetString("secrets"); name != "" {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return fmt.Errorf("--secrets names a new file: %w", err)
+			return misused("--secrets names a new file: %w", err)
 		}
 		defer f.Close() // each secret is written when its key is created
 		secrets = f

@@ -116,7 +116,7 @@ func logInAtIssuer(cmd *cobra.Command, c *client) (login.Login, error) {
 	case issuer == "":
 		i = 0
 	case i < 0:
-		return login.Login{}, fmt.Errorf("--issuer: expected one of %s", printable(strings.Join(issuers, ", ")))
+		return login.Login{}, misused("--issuer: expected one of %s", printable(strings.Join(issuers, ", ")))
 	}
 	flow, err := login.Discover(cmd.Context(), c.http, clients[i])
 	if err != nil {

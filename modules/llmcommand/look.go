@@ -151,14 +151,14 @@ func lookSince(cmd *cobra.Command, now time.Time) (time.Time, error) {
 	today, _ := cmd.Flags().GetBool("today")
 	switch {
 	case today && text != "":
-		return time.Time{}, fmt.Errorf("--today is --since midnight: leave one of them out")
+		return time.Time{}, misused("--today is --since midnight: leave one of them out")
 	case today:
 		year, month, day := now.Local().Date()
 		return time.Date(year, month, day, 0, 0, 0, 0, time.Local), nil
 	case text != "":
 		at, err := question.ParseMoment(text, now)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("--since: %w", err)
+			return time.Time{}, misused("--since: %w", err)
 		}
 		return time.UnixMilli(int64(at)), nil
 	}

@@ -37,7 +37,7 @@ func serveLook(cmd *cobra.Command) error {
 	listen, _ := cmd.Flags().GetString("listen")
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || !login.IsLoopback(host) {
-		return fmt.Errorf("--listen %s: expected an address of this machine alone, as in %s", listen, lookAddress)
+		return misused("--listen %s: expected an address of this machine alone, as in %s", listen, lookAddress)
 	}
 	folder, err := lookFolder()
 	if err != nil {

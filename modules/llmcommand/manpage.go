@@ -1,7 +1,6 @@
 package llmcommand
 
 import (
-	"errors"
 	"os"
 	"strings"
 
@@ -15,7 +14,7 @@ import (
 func writeManPages(cmd *cobra.Command, _ []string) error {
 	dir, _ := cmd.Flags().GetString("directory")
 	if dir == "" {
-		return errors.New("--directory: name the directory of the pages")
+		return misused("--directory: name the directory of the pages")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

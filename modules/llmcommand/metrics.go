@@ -2,11 +2,8 @@ package llmcommand
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
@@ -34,7 +31,7 @@ func addMetricsFlags(cmd *cobra.Command) {
 func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 	limit, _ := cmd.Flags().GetInt("limit")
 	if cmd.Flags().Changed("sort") || cmd.Flags().Changed("columns") {
-		return errors.New("--by shows the largest groups first, in columns of its own; leave --sort and --columns out")
+		return misused("--by shows the largest groups first, in columns of its own; leave --sort and --columns out")
 	}
 	body := map[string]any{"filter": json.RawMessage(storage.AppendJSON(nil, filter)), "bucket": storage.BucketNone, "limit": limit}
 	columns := []column{{"requests", "requests", count}, {"errors", "errors", count}, {"in", "prompt_tokens", count}, {"out", "completion_tokens", count}, {"cost", "cost", dollars}}
@@ -45,7 +42,7 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 	}
 	utc, _ := cmd.Flags().GetBool("utc")
 	if err := question.GroupTotals(body, by, utc); err != nil {
-		return fmt.Errorf("--%w", err)
+		return misused("--%w", err)
 	}
 	var groups []column
 	for _, name := range by {
@@ -78,7 +75,7 @@ func facetsCommand(cmd *cobra.Command) {
 }
 
 func facets(cmd *cobra.Command, args []string) error {
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := parseFilter(args)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -63,10 +62,10 @@ func newOutput(cmd *cobra.Command, w io.Writer, live bool, formats ...string) (o
 	names, _ := cmd.Flags().GetStringSlice("columns")
 	columns, err := parseColumns(names)
 	if err != nil {
-		return nil, fmt.Errorf("--columns: %w", err)
+		return nil, misused("--columns: %w", err)
 	}
 	if len(columns) > 0 && name != formatTable && name != formatCSV {
-		return nil, fmt.Errorf("--columns goes with tables and CSV; --format %s has columns of its own, or whole records", name)
+		return nil, misused("--columns goes with tables and CSV; --format %s has columns of its own, or whole records", name)
 	}
 	return outputOf(cmd, w, live, columns, formats...)
 }
@@ -86,7 +85,7 @@ func showsContent(cmd *cobra.Command) bool {
 func outputOf(cmd *cobra.Command, w io.Writer, live bool, columns []column, formats ...string) (output, error) {
 	name, _ := cmd.Flags().GetString("format")
 	if !slices.Contains(formats, name) {
-		return nil, fmt.Errorf("--format: expected one of %s, not %q", strings.Join(formats, ", "), name)
+		return nil, misused("--format: expected one of %s, not %q", strings.Join(formats, ", "), name)
 	}
 	switch name {
 	case formatTable:

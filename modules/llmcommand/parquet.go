@@ -37,7 +37,7 @@ type dayFiles struct {
 // newDayFiles makes the folder, unless it exists. It returns an error if folder is "".
 func newDayFiles(folder string, columns []parquet.Column) (*dayFiles, error) {
 	if folder == "" {
-		return nil, errors.New("--folder: Parquet is written to files, one a day: name their folder")
+		return nil, misused("--folder: Parquet is written to files, one a day: name their folder")
 	}
 	return &dayFiles{folder: folder, columns: columns}, os.MkdirAll(folder, 0o750)
 }

@@ -1,7 +1,6 @@
 package llmcommand
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -94,7 +93,7 @@ func spendLimit(text string) (map[string]any, error) {
 	if cents := int64(dollars*100 + 0.5); err == nil && cents > 0 {
 		return map[string]any{"threshold_amount": cents, "currency": "USD", "interval": "month"}, nil
 	}
-	return nil, fmt.Errorf("expected an amount in dollars such as 500, or none, not %q", text)
+	return nil, misused("expected an amount in dollars such as 500, or none, not %q", text)
 }
 
 func limitProject(cmd *cobra.Command, args []string) error {
@@ -123,7 +122,7 @@ func allowKeys(cmd *cobra.Command, args []string) error {
 	text, _ := cmd.Flags().GetString("lifetime")
 	lifetime, err := caddy.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("--lifetime: expected a duration such as 90d, not %q", text)
+		return misused("--lifetime: expected a duration such as 90d, not %q", text)
 	}
 	most, _ := cmd.Flags().GetInt("max")
 	return change(cmd, http.MethodPost, path+"/key_permissions", map[string]any{"creators": args[1:], "max_keys": most, "max_lifetime_seconds": int64(lifetime / time.Second)},
@@ -133,7 +132,7 @@ func allowKeys(cmd *cobra.Command, args []string) error {
 func setProjectModels(cmd *cobra.Command, args []string) error {
 	mode, models := args[1], args[2:]
 	if mode != "allow" && mode != "deny" && mode != "all" || (mode == "all") != (len(models) == 0) {
-		return errors.New("expected allow or deny and the names of models, or all")
+		return misused("expected allow or deny and the names of models, or all")
 	}
 	path, err := projectPath(cmd, args[0])
 	if err != nil {
@@ -192,5 +191,8 @@ func writeObjects(cmd *cobra.Command, path string, columns []column) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(eachObject(cmd, path, out.write), out.flush())
+	if err := eachObject(cmd, path, out.write); err != nil {
+		return err
+	}
+	return out.flush()
 }

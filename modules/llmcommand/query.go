@@ -2,7 +2,6 @@ package llmcommand
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +26,7 @@ func queryCommand(cmd *cobra.Command) {
 }
 
 func query(cmd *cobra.Command, args []string) error {
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := parseFilter(args)
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func query(cmd *cobra.Command, args []string) error {
 	}
 	limit, _ := cmd.Flags().GetInt("limit")
 	if limit < 0 || limit > maxLimit {
-		return fmt.Errorf("--limit: expected 0 to %d, not %d; weir export writes any number", maxLimit, limit)
+		return misused("--limit: expected 0 to %d, not %d; weir export writes any number", maxLimit, limit)
 	}
 	out, err := newOutput(cmd, cmd.OutOrStdout(), false, queryFormats...)
 	if err != nil {

@@ -356,3 +356,13 @@ func TestTablesAskForNoContent(t *testing.T) {
 		}
 	}
 }
+
+// A wrong value of a flag or an argument is a misuse, whose exit code is 2.
+func TestWrongValuesAreMisuse(t *testing.T) {
+	for _, args := range [][]string{{"cost>>"}, {"--format", "xml"}, {"--columns", "none"}, {"--limit", "-1"}} {
+		_, err := run(t.Context(), queryCommand, io.Discard, args...)
+		if _, ok := errors.AsType[misuse](err); !ok {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}

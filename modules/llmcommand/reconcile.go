@@ -50,7 +50,7 @@ func reconcileCommand(cmd *cobra.Command) {
 func reconcileBill(cmd *cobra.Command, args []string) error {
 	format, _ := cmd.Flags().GetString("format")
 	if !slices.Contains(adminFormats, format) {
-		return fmt.Errorf("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), format)
+		return misused("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), format)
 	}
 	source := reconcile.Source{Provider: args[0], Files: args[1:]}
 	if err := source.Check(); err != nil {
@@ -65,7 +65,7 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	}
 	options := reconcile.Options{Window: window, Keys: reconcileKeys(cmd)}
 	if err := reconcile.CheckKeys(options.Keys); err != nil {
-		return fmt.Errorf("--key: %w", err)
+		return misused("--key: %w", err)
 	}
 	options.Models, _ = cmd.Flags().GetStringToString("model")
 	if options.Losses, err = reconcileLosses(cmd); err != nil {
@@ -120,7 +120,7 @@ func reconcileWindow(cmd *cobra.Command, source reconcile.Source, now time.Time)
 	}
 	first, err := time.Parse("2006-01", month)
 	if err != nil {
-		return w, fmt.Errorf("--month: %q is not a month; write it as 2026-10", month)
+		return w, misused("--month: %q is not a month; write it as 2026-10", month)
 	}
 	return reconcile.Month(first), nil
 }
@@ -163,7 +163,7 @@ func readBill(ctx context.Context, cmd *cobra.Command, source reconcile.Source, 
 		reference, _ := flags.GetString("admin-key")
 		key, err := bills.AdminKey(cmp.Or(reference, adminKeys[source.Provider]))
 		if err != nil {
-			return nil, fmt.Errorf("--admin-key: %w", err)
+			return nil, misused("--admin-key: %w", err)
 		}
 		source.API.Key = key
 		source.API.URL, _ = flags.GetString("provider-url")

@@ -49,7 +49,7 @@ func runRelay(cmd *cobra.Command, _ []string) error {
 	}
 	listen, _ := cmd.Flags().GetString("listen")
 	if host, _, err := net.SplitHostPort(listen); err != nil || !login.IsLoopback(host) {
-		return fmt.Errorf("--listen %s: expected an address of this machine alone, as in %s: whoever reaches the relay calls with your token", listen, relayAddress)
+		return misused("--listen %s: expected an address of this machine alone, as in %s: whoever reaches the relay calls with your token", listen, relayAddress)
 	}
 	handler, err := newRelay(c)
 	if err != nil {

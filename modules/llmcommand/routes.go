@@ -2,8 +2,6 @@ package llmcommand
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -35,7 +33,7 @@ func routesCommand(cmd *cobra.Command) {
 // nameModel checks the arguments of explain.
 func nameModel(_ *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return errors.New("name one model or alias, as a request has it in `model`: weir routes explain smart")
+		return misused("name one model or alias, as a request has it in `model`: weir routes explain smart")
 	}
 	return nil
 }
@@ -52,10 +50,10 @@ func explainRoute(cmd *cobra.Command, args []string) error {
 		body, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return fmt.Errorf("--request: %w", err)
+		return misused("--request: %w", err)
 	}
 	if body, err = sjson.SetBytes(body, "model", args[0]); err != nil || !plugins.ValidJSON(body) {
-		return errors.New("--request: the request is no JSON object")
+		return misused("--request: the request is no JSON object")
 	}
 	c, err := newClient(cmd)
 	if err != nil {

@@ -2,9 +2,7 @@ package llmcommand
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,9 +45,9 @@ var sessionColumns = []column{
 
 func sessionQuestion(cmd *cobra.Command, args []string) (map[string]any, error) {
 	if cmd.Flags().Changed("by") {
-		return nil, errors.New("--by says what the parts of a session are; name the session with --tree")
+		return nil, misused("--by says what the parts of a session are; name the session with --tree")
 	}
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := parseFilter(args)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +59,7 @@ func sessionQuestion(cmd *cobra.Command, args []string) (map[string]any, error) 
 	}
 	sort := json.RawMessage("{" + question.Quote(name) + ":" + question.Quote(direction) + "}")
 	if _, err := storage.ParseSessionSort(sort); err != nil {
-		return nil, fmt.Errorf("--sort: %w", err)
+		return nil, misused("--sort: %w", err)
 	}
 	return map[string]any{"filter": json.RawMessage(storage.AppendJSON(nil, filter)), "derived": true, "limit": limit, "sort": sort}, nil
 }
@@ -74,7 +72,7 @@ var nodeColumns = []column{
 
 func treeQuestion(cmd *cobra.Command, args []string) (map[string]any, error) {
 	if len(args) > 0 || cmd.Flags().Changed("sort") || cmd.Flags().Changed("limit") {
-		return nil, errors.New("--tree shows a whole session; leave filters, --sort and --limit out")
+		return nil, misused("--tree shows a whole session; leave filters, --sort and --limit out")
 	}
 	id, _ := cmd.Flags().GetString("tree")
 	by, _ := cmd.Flags().GetString("by")

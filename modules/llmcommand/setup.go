@@ -115,7 +115,7 @@ func gatewayOf(cmd *cobra.Command, c *client, agent *clientconfig.Client) (gatew
 	byLogin, _ := cmd.Flags().GetBool("login")
 	switch _, err := c.logins.Find(c.address); {
 	case byLogin && c.key != "":
-		return gateway, errors.New("--login uses no key: leave --key-file out, and unset $" + keyEnv)
+		return gateway, misused("--login uses no key: leave --key-file out, and unset $" + keyEnv)
 	case err == nil && c.key == "":
 		byLogin = true
 	case byLogin || err != nil && !errors.As(err, new(*login.NoLoginError)):

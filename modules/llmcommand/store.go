@@ -23,7 +23,7 @@ func storeCommand(cmd *cobra.Command) {
 
 func copyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "copy --from <store> --to <store> [--since <time>] [--until <time>] [--verify] [--admin <address>] [--format table|json]",
+		Use:   "copy --from <store> --to <store>",
 		Short: "Copies the contents of a store to another one",
 		Args:  cobra.NoArgs,
 		RunE:  copyStore,
@@ -48,7 +48,7 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"from", "to"} {
 		store, _ := flags.GetString(name)
 		if store == "" {
-			return fmt.Errorf("--%s: name a store of the Caddyfile", name)
+			return misused("--%s: name a store of the Caddyfile", name)
 		}
 		stores[name] = store
 	}
@@ -56,7 +56,7 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"since", "until"} {
 		if text, _ := flags.GetString(name); text != "" {
 			if stores[name], err = question.ParseMoment(text, now); err != nil {
-				return fmt.Errorf("--%s: %w", name, err)
+				return misused("--%s: %w", name, err)
 			}
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -38,13 +37,13 @@ func tailCommand(cmd *cobra.Command) {
 }
 
 func tail(cmd *cobra.Command, args []string) error {
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := parseFilter(args)
 	if err != nil {
 		return err
 	}
 	lines, _ := cmd.Flags().GetInt("lines")
 	if lines < 0 || lines > maxLimit {
-		return fmt.Errorf("--lines: expected 0 to %d, not %d", maxLimit, lines)
+		return misused("--lines: expected 0 to %d, not %d", maxLimit, lines)
 	}
 	out, err := newOutput(cmd, cmd.OutOrStdout(), true, tailFormats...)
 	if err != nil {

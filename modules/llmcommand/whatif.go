@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -44,7 +42,7 @@ func whatIf(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	filter, err := question.ParseFilter(args, time.Now())
+	filter, err := parseFilter(args)
 	if err != nil {
 		return err
 	}
@@ -98,11 +96,11 @@ func writeWhatIf(cmd *cobra.Command, out output, data gjson.Result, by string) e
 func policyOf(cmd *cobra.Command) (any, error) {
 	policy, _ := cmd.Flags().GetString("policy")
 	if policy == "" {
-		return nil, errors.New("--policy names an alias, a file with one as JSON, or models with commas between them")
+		return nil, misused("--policy names an alias, a file with one as JSON, or models with commas between them")
 	}
 	if text, err := os.ReadFile(policy); err == nil {
 		if !json.Valid(text) {
-			return nil, fmt.Errorf("--policy: %s is no JSON", policy)
+			return nil, misused("--policy: %s is no JSON", policy)
 		}
 		return json.RawMessage(text), nil
 	}

@@ -97,6 +97,15 @@ func TestPictures(t *testing.T) {
 				p.show(address)
 				p.shoot(name(screen))
 			}
+			for screen, button := range map[string]string{"budgets": "Create a budget", "keys": "Create a key", "alerts": "Create a rule", "projects": "search"} {
+				p.show("?v=" + screen)
+				click := `[...document.querySelectorAll("main :is(button, td a)")].find((b) => b.innerText === ` + quote(button) + `)`
+				p.until(`%s != null`, click)
+				js[bool](p, `(`+click+`.click(), true)`)
+				p.settled()
+				js[bool](p, `(document.querySelectorAll("dialog details").forEach((d) => (d.open = true)), true)`)
+				p.shoot(name(screen + "-form"))
+			}
 			p.show("?v=requests")
 			p.do(chromedp.Click(chromedp.CSS("#menu-views summary")))
 			p.until(`document.querySelector(".saved")`)
