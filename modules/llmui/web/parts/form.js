@@ -27,7 +27,7 @@ export function Per({ per, all }) {
 }
 
 // FilterText takes a filter as the API has it.
-export const FilterText = ({ filter, ...rest }) => html`<label><span>Filter <span class="quiet">${filter && sayOf(filter)}</span></span><textarea name="filter" rows="2" spellcheck=${false} placeholder=${`{"request_response_rmt": {"model": {"contains": "opus"}}}`} defaultValue=${filter && filter !== "all" ? JSON.stringify(filter) : ""} ...${rest}></textarea></label>`;
+export const FilterText = ({ filter, ...rest }) => html`<label><span>Filter <span class="quiet">${filter && filter !== "all" && sayOf(filter)}</span></span><textarea name="filter" rows="2" spellcheck=${false} placeholder=${`{"request_response_rmt": {"model": {"contains": "opus"}}}`} defaultValue=${filter && filter !== "all" ? JSON.stringify(filter) : ""} ...${rest}></textarea></label>`;
 
 // read returns a function of the texts of a form by their names, which has what Per and FilterText take, too.
 export function read(form) {

@@ -36,12 +36,12 @@ const about = (b) => sayOf(b.filter) + (b.observe ? `, observes: would have refu
 
 const columns = (edit, change) => [
   { title: "Budget", key: "name", by: ({ b }) => b.name.toLowerCase(), text: true, cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet" title=${about(b)}>${about(b)}</span>` },
-  { title: "Whose", key: "whose", by: ({ a }) => a.value || "", mid: true, cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
+  { title: "Whose", key: "whose", by: ({ a }) => a.value || "", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
   { title: "Used", key: "used", by: ({ share }) => share, cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
-  { title: "Spent", key: "spent", by: ({ a }) => a.spent, number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
+  { title: "Spent", key: "spent", by: ({ a }) => a.spent, number: true, semi: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
   { title: "Reserved", number: true, vast: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
-  { title: "Limit", key: "limit", by: ({ b }) => b.limit, number: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
-  { title: "Remaining", key: "remaining", by: ({ a }) => a.remaining, number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
+  { title: "Limit", key: "limit", by: ({ b }) => b.limit, number: true, mid: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
+  { title: "Remaining", key: "remaining", by: ({ a }) => a.remaining, number: true, semi: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
   { title: "Forecast", number: true, semi: true, cell: ({ b, a }) => (passed(b) > 0 ? html`<span class=${a.spent / passed(b) > b.limit ? "bad" : ""} title="spent by the end of the window, at the pace so far">${amountOf(b)(a.spent / passed(b))}</span>` : "—") },
   { title: "Resets", key: "resets", by: ({ b }) => b.ends_at || "9", wide: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
   { title: "Change", mid: true, cell: ({ b }) => (b.id ? html`<button class="quiet" onClick=${() => edit(b)}>Edit</button><${To} change=${{ ...elsewhere, v: "audit", find: b.id }}>Audit<//><${Delete} onSure=${() => change(remove("/v1/budgets/" + encodeURIComponent(b.name)))} />` : html`<span class="quiet">in the Caddyfile</span>`) },
@@ -73,7 +73,7 @@ function scopeOf(filter) {
 // Stages are the parts of a limit at which Weir reports, and may send calls to other models.
 function Stages({ stages }) {
   const [list, set] = useState(stages.map((s, key) => ({ ...s, key })));
-  return html`<fieldset class="rows"><legend>When a part of the limit is spent</legend>${list.map(({ key, at, use }) => html`<span class="bar-row" key=${key}>at <input name="at" type="number" min="1" max="100" required aria-label="Percent of the limit" defaultValue=${at} /> % report<label class="bar-row">, and call <input name="use" aria-label="Alias to call in place of the model" placeholder="the same models" defaultValue=${use || ""} /></label>
+  return html`<fieldset class="rows"><legend>When a part of the limit is spent</legend>${list.map(({ key, at, use }) => html`<span class="bar-row" key=${key}>at <input name="at" type="number" min="1" max="100" required aria-label="Percent of the limit" defaultValue=${at} /> % report, and call <input name="use" aria-label="Alias to call in place of the model" placeholder="the same models" defaultValue=${use || ""} />
       <button type="button" class="quiet" aria-label="Remove the stage" onClick=${() => set(list.filter((s) => s.key !== key))}>✕</button></span>`)}
     <button type="button" class="quiet" onClick=${() => set([...list, { key: Date.now(), at: "" }])}>Add a stage</button></fieldset>`;
 }

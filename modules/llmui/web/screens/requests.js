@@ -25,7 +25,7 @@ const all = {
   session: { title: "Session", cell: (r) => text(r.properties["Service-Session-Name"] || r.session_id), wide: true },
   path: { title: "Path", cell: property("Service-Session-Path"), extra: true },
   endpoint: { title: "Endpoint", cell: (r) => r.request_path || "—", extra: true },
-  error: { title: "Error", cell: (r) => (failed(r) ? text(r.error_message || r.error_type) : ""), mid: true },
+  error: { title: "Error", cell: (r) => (failed(r) ? text(r.error_message || r.error_type) : ""), semi: true },
   finish: { title: "Finish", cell: (r) => r.finish_reason || "—", extra: true },
   prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? plural(r.preview.results, "tool result") : "")), extra: true, preview: true, text: true },
   answer: { title: "Answer", cell: (r) => text(r.preview?.answered || (r.preview?.calls.length ? `→ ${r.preview.calls.map((c) => c.name).join(", ")}` : "")), extra: true, preview: true, text: true },
