@@ -87,7 +87,7 @@ func newValueRun(values []uint16) valueRun {
 		for _, v := range values {
 			t.add(v)
 		}
-		for v, n := range t.counts[:int(t.most)+1] {
+		for v, n := range t.counts[:int(t.highest)+1] {
 			if n > 0 {
 				add(uint16(v), int(n))
 			}
@@ -117,14 +117,14 @@ func (r *valueRun) addTo(t *tally) {
 		}
 		t.counts[v] += uint32(n)
 	}
-	t.most = max(t.most, v)
+	t.highest = max(t.highest, v)
 }
 
 // tally counts how often each value occurs.
 type tally struct {
 	counts [1 << 16]uint32
 	// most is the largest value that was counted.
-	most uint16
+	highest uint16
 }
 
 var tallies = sync.Pool{New: func() any { return new(tally) }}
@@ -132,14 +132,14 @@ var tallies = sync.Pool{New: func() any { return new(tally) }}
 func newTally() *tally { return tallies.Get().(*tally) }
 
 func (t *tally) free() {
-	clear(t.counts[:int(t.most)+1])
-	t.most = 0
+	clear(t.counts[:int(t.highest)+1])
+	t.highest = 0
 	tallies.Put(t)
 }
 
 func (t *tally) add(v uint16) {
 	t.counts[v]++
-	t.most = max(t.most, v)
+	t.highest = max(t.highest, v)
 }
 
 // merge adds the values of another one, which does not change.

@@ -95,16 +95,16 @@ func (c *comparison) explainCachedInput(d *dayCost) bool {
 		return false
 	}
 	g := group{d.day, series{model: d.model, tier: only.Tier}}
-	least, most := only.Cost.N, only.Cost.N
+	lowest, highest := only.Cost.N, only.Cost.N
 	for _, kind := range []Kind{CacheRead, CacheWrite} {
 		tokens := Tokens{Output: only.Tokens.Output}
 		tokens[kind] = only.Tokens.Input
 		if cost := c.price(g, tokens); cost.Valid {
-			least, most = min(least, cost.N), max(most, cost.N)
+			lowest, highest = min(lowest, cost.N), max(highest, cost.N)
 		}
 	}
 	cost := only.Cost.N + d.rest()
-	if cost < least-d.rounding || cost > most+d.rounding {
+	if cost < lowest-d.rounding || cost > highest+d.rounding {
 		return false
 	}
 	only.Cost.N = cost

@@ -124,8 +124,8 @@ func allowKeys(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return misused("--lifetime: expected a duration such as 90d, not %q", text)
 	}
-	most, _ := cmd.Flags().GetInt("max")
-	return change(cmd, http.MethodPost, path+"/key_permissions", map[string]any{"creators": args[1:], "max_keys": most, "max_lifetime_seconds": int64(lifetime / time.Second)},
+	maxKeys, _ := cmd.Flags().GetInt("max")
+	return change(cmd, http.MethodPost, path+"/key_permissions", map[string]any{"creators": args[1:], "max_keys": maxKeys, "max_lifetime_seconds": int64(lifetime / time.Second)},
 		args[0], "a project whose "+strings.Join(args[1:], " and ")+" create keys of their own")
 }
 

@@ -91,14 +91,14 @@ func checkFolder(folder string) error {
 		case err == nil && !info.IsDir():
 			return &os.PathError{Op: "mkdir", Path: folder, Err: syscall.ENOTDIR}
 		case err == nil:
-			made, err := os.MkdirTemp(there, ".weir-validate-")
+			probe, err := os.MkdirTemp(there, ".weir-validate-")
 			if errors.Is(err, os.ErrPermission) {
 				return nil
 			}
 			if err != nil {
 				return &os.PathError{Op: "mkdir", Path: folder, Err: errors.Unwrap(err)}
 			}
-			return os.Remove(made)
+			return os.Remove(probe)
 		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) || there == filepath.Dir(there):
 			return nil // a folder that cannot be seen
 		}

@@ -22,12 +22,12 @@ func cacheOf(p *translate.Request, longer bool) *cacheControl {
 // setCache lets the provider choose the prefixes to cache, as OpenAI does, where
 // the client names a cache and does not mark the prefixes itself.
 func (r *request) setCache(p *translate.Request) error {
-	most := MaxMarks
+	limit := MaxMarks
 	if p.PromptCacheKey != "" && string(p.Field("prompt_cache_options.mode")) != `"explicit"` {
 		r.CacheControl = cacheOf(p, false)
-		most--
+		limit--
 	}
-	return r.limitMarks(p, most)
+	return r.limitMarks(p, limit)
 }
 
 // MaxMarks is how many marks of prefixes a request may have.
@@ -35,12 +35,12 @@ const MaxMarks = 4
 
 // Surplus returns which of n marks, in their order, are too many: those between the first, which
 // ends what all calls have in common, and the last ones, which end what the call before had.
-func Surplus(n, most int) (from, to int) { return 1, 1 + max(n-most, 0) }
+func Surplus(n, limit int) (from, to int) { return 1, 1 + max(n-limit, 0) }
 
 // TooManyMarks is what a warning says of marks that are left out.
 const TooManyMarks = "with the first and the last marks of prefixes to be cached, because the provider takes only four"
 
-func (r *request) limitMarks(p *translate.Request, most int) error {
+func (r *request) limitMarks(p *translate.Request, limit int) error {
 	var marks []**cacheControl
 	for i := range r.Tools {
 		if mark := &r.Tools[i].CacheControl; *mark != nil {
@@ -58,7 +58,7 @@ func (r *request) limitMarks(p *translate.Request, most int) error {
 	for _, m := range r.Messages {
 		add(m.Content)
 	}
-	from, to := Surplus(len(marks), most)
+	from, to := Surplus(len(marks), limit)
 	if from == to {
 		return nil
 	}

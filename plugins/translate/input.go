@@ -138,11 +138,11 @@ func parseMessage(i int, param string, v gjson.Result) (*Message, error) {
 // (https://github.com/sgl-project/sglang/pull/35216). Models without such items read it from the
 // user, in tags. What is encrypted is for OpenAI alone.
 func parseAgentMessage(c *conversation, i int, param string, v gjson.Result) error {
-	said := strings.Join(texts(v.Get("content")), "\n\n")
-	if said == "" {
+	message := strings.Join(texts(v.Get("content")), "\n\n")
+	if message == "" {
 		return plugins.Unsupported(param+".content", "A message of an agent without a text that can be read cannot be used here.")
 	}
-	text := "<agent_message from=\"" + v.Get("author").Str + "\">\n" + said + "\n</agent_message>"
+	text := "<agent_message from=\"" + v.Get("author").Str + "\">\n" + message + "\n</agent_message>"
 	c.addMessage(&Message{Index: i, Role: RoleUser, Content: []Part{{Param: param, Type: PartText, Text: text}}})
 	return nil
 }

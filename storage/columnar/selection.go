@@ -180,7 +180,7 @@ func (s *scan) number(l *storage.Leaf, column int) selection {
 // bounds are the least and the largest of the numbers that a leaf is true of, as columns have them.
 // ok is false if it is true of other numbers.
 func bounds(l *storage.Leaf) (low, high uint32, ok bool) {
-	const least, most = 1, isWide - 1
+	const lowest, highest = 1, isWide - 1
 	if l.Op == storage.IsNull || l.Op == storage.NotEquals {
 		return 0, 0, false
 	}
@@ -188,18 +188,18 @@ func bounds(l *storage.Leaf) (low, high uint32, ok bool) {
 	if !possible {
 		return 0, 0, false
 	}
-	at := uint32(min(max(to, -1), most) + 1) // 0 if all numbers of columns are greater
+	at := uint32(min(max(to, -1), highest) + 1) // 0 if all numbers of columns are greater
 	switch op {
 	case storage.GT:
-		return min(at, most) + 1, most, true
+		return min(at, highest) + 1, highest, true
 	case storage.GTE:
-		return max(at, least), most, true
+		return max(at, lowest), highest, true
 	case storage.LT:
-		return least, max(at, 1) - 1, true
+		return lowest, max(at, 1) - 1, true
 	case storage.LTE:
-		return least, min(at, most), true
+		return lowest, min(at, highest), true
 	case storage.Equals:
-		return max(at, least), min(at, most), true
+		return max(at, lowest), min(at, highest), true
 	}
 	return 0, 0, false
 }

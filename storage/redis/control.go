@@ -74,14 +74,14 @@ func (l *controlLog) follow(ctx context.Context) {
 
 // refresh reads the version.
 func (l *controlLog) refresh(ctx context.Context) error {
-	asked := time.Now()
+	requestedAt := time.Now()
 	reply, err := l.ask(ctx, readVersion)
 	if err != nil {
 		return err
 	}
 	version, err := reply.AsInt64()
 	if err == nil {
-		l.learn(uint64(version), asked)
+		l.learn(uint64(version), requestedAt)
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (l *controlLog) texts(ctx context.Context, s *rueidis.Lua, args ...string) 
 
 // Commit implements control.Log.
 func (l *controlLog) Commit(ctx context.Context, org string, events []control.Event, unchanged ...control.Object) error {
-	asked := time.Now()
+	requestedAt := time.Now()
 	change, err := newChange(events, unchanged)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (l *controlLog) Commit(ctx context.Context, org string, events []control.Ev
 		return err
 	}
 	version, err := reply.AsInt64()
-	l.learn(uint64(version), asked)
+	l.learn(uint64(version), requestedAt)
 	return err
 }
 
@@ -191,14 +191,14 @@ func newChange(events []control.Event, unchanged []control.Object) (string, erro
 		if err != nil {
 			return "", err
 		}
-		made := changeEvent{ID: e.ID, Object: e.Object, Kind: e.Subject().Kind, Text: string(text)}
+		event := changeEvent{ID: e.ID, Object: e.Object, Kind: e.Subject().Kind, Text: string(text)}
 		if e.Changes() && e.Before != nil {
-			made.Before = string(e.Before.Value)
+			event.Before = string(e.Before.Value)
 		}
 		if e.Changes() && e.After != nil {
-			made.After = new(newChangeObject(e.After))
+			event.After = new(newChangeObject(e.After))
 		}
-		c.Events = append(c.Events, made)
+		c.Events = append(c.Events, event)
 	}
 	text, err := json.Marshal(c)
 	return string(text), err

@@ -33,7 +33,7 @@ type Ledger struct {
 
 	generation *generation
 	processes  *processes // used by Settle alone
-	most       int        // bound of the values that a budget without an end has
+	maxValues  int        // bound of the values that a budget without an end has
 
 	// mu is never held while Redis is waited for.
 	mu         sync.Mutex
@@ -71,7 +71,7 @@ type reservation struct {
 
 func newLedger(c *client) (*Ledger, error) {
 	l := &Ledger{
-		client: c, node: uuid.NewString(), most: credits.MaxValues, done: make(chan struct{}), file: file{path: c.File},
+		client: c, node: uuid.NewString(), maxValues: credits.MaxValues, done: make(chan struct{}), file: file{path: c.File},
 		unreleased: make(map[uuid.UUID]*reservation), lent: make(map[string]plugins.Nanodollars),
 	}
 	var err error
@@ -123,17 +123,17 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 		return credits.ErrNoAccount
 	}
 	l.mu.Lock()
-	closed, made, failing := l.closed, l.unreleased[r.ID], len(l.waiting) > 0
+	closed, entry, failing := l.closed, l.unreleased[r.ID], len(l.waiting) > 0
 	l.mu.Unlock()
 	switch {
 	case closed:
 		return unavailable(os.ErrClosed)
-	case made != nil && !made.Equal(r):
-		return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, made.Amount, made.Org)
-	case made != nil:
+	case entry != nil && !entry.Equal(r):
+		return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, entry.Amount, entry.Org)
+	case entry != nil:
 		return nil
 	}
-	made = &reservation{Reservation: r, node: l.node}
+	entry = &reservation{Reservation: r, node: l.node}
 	var err error
 	switch {
 	case failing && !l.client.answers.Load(): // each call would wait for the calls before it
@@ -147,10 +147,10 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most), made.encode(), lasts)...)
+		n, err = l.script(ctx, reserve, l.stepKeys(entry), entry.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.maxValues), entry.encode(), lasts)...)
 		switch {
 		case err != nil:
-			made.unsure = !forgotten(err)
+			entry.unsure = !forgotten(err)
 		case n > 0:
 			return l.insufficient(ctx, r.Holds[n-1], r.Amount)
 		case n < -1:
@@ -161,27 +161,27 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if made.unsure {
-		l.waiting = append(l.waiting, made)
+	if entry.unsure {
+		l.waiting = append(l.waiting, entry)
 	}
 	if err != nil {
 		if forgotten(err) || r.Until > 0 || l.lent[r.Org]+r.Amount > l.client.Allowance {
-			made.released = true
+			entry.released = true
 			return err
 		}
-		made.lent, made.unpaid, made.filed = true, true, true
-		if failed := l.file.add(made); failed != nil {
-			made.lent, made.unpaid, made.filed, made.released = false, false, false, true
+		entry.lent, entry.unpaid, entry.filed = true, true, true
+		if failed := l.file.add(entry); failed != nil {
+			entry.lent, entry.unpaid, entry.filed, entry.released = false, false, false, true
 			return errors.Join(err, unavailable(failed))
 		}
-		if !made.unsure {
-			l.waiting = append(l.waiting, made)
+		if !entry.unsure {
+			l.waiting = append(l.waiting, entry)
 		}
 		l.lent[r.Org] += r.Amount
 		l.client.Lent(r.Amount)
 	}
 	if r.Until == 0 {
-		l.unreleased[r.ID] = made
+		l.unreleased[r.ID] = entry
 	}
 	return nil
 }
@@ -237,36 +237,36 @@ func (l *Ledger) Charge(ctx context.Context, r credits.Reservation, total plugin
 		return fmt.Errorf("credits: cannot charge %s: want at most %s", total, maxAmount)
 	}
 	l.mu.Lock()
-	made := l.unreleased[r.ID]
+	entry := l.unreleased[r.ID]
 	switch {
 	case l.closed:
 		l.mu.Unlock()
 		return unavailable(os.ErrClosed)
-	case made == nil:
+	case entry == nil:
 		l.mu.Unlock()
 		return fmt.Errorf("%w: %s", credits.ErrNoReservation, r.ID)
 	}
-	made.charged, made.unpaid = total, true
+	entry.charged, entry.unpaid = total, true
 	l.mu.Unlock()
-	return l.send(ctx, made)
+	return l.send(ctx, entry)
 }
 
 // Release implements credits.Ledger.
 func (l *Ledger) Release(ctx context.Context, r credits.Reservation) error {
 	l.mu.Lock()
-	made := l.unreleased[r.ID]
+	entry := l.unreleased[r.ID]
 	switch {
 	case l.closed:
 		l.mu.Unlock()
 		return unavailable(os.ErrClosed)
-	case made == nil:
+	case entry == nil:
 		l.mu.Unlock()
 		return nil
 	}
 	delete(l.unreleased, r.ID)
-	made.released = true
+	entry.released = true
 	l.mu.Unlock()
-	return l.send(ctx, made)
+	return l.send(ctx, entry)
 }
 
 // Balance implements credits.Ledger.

@@ -262,7 +262,7 @@ func TestChargeAfterTheLease(t *testing.T) {
 // makes room.
 func TestValuesAreBounded(t *testing.T) {
 	l := open(t, start(t).options())
-	l.most = 1
+	l.maxValues = 1
 	of := func(value string) credits.Reservation {
 		return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 1, Holds: []credits.Hold{{Account: credits.Account{Org: "acme", Budget: "run", Value: value}, Limit: 100}}}
 	}

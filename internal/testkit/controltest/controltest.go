@@ -188,21 +188,21 @@ func testRulesAtOnce(t *testing.T, log control.Log) {
 		rules = append(rules, control.RuleSettings{Name: fmt.Sprint("rule ", n), Budget: []byte(`{}`)})
 	}
 	must(t, o.SetRules(ctx, rules...))
-	var made atomic.Int64
+	var count atomic.Int64
 	var group sync.WaitGroup
 	for n := range creators {
 		group.Go(func() {
 			switch err := o.SetRules(ctx, control.RuleSettings{Name: fmt.Sprint("one more ", n), Budget: []byte(`{}`)}); {
 			case err == nil:
-				made.Add(1)
+				count.Add(1)
 			case !errors.Is(err, control.ErrFull):
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
-	if all, err := log.List(ctx, "acme", control.KindRule, control.Page{}); err != nil || len(all) != maxRules || made.Load() != free {
-		t.Errorf("%d rules, %d were made at once, %v", len(all), made.Load(), err)
+	if all, err := log.List(ctx, "acme", control.KindRule, control.Page{}); err != nil || len(all) != maxRules || count.Load() != free {
+		t.Errorf("%d rules, %d were made at once, %v", len(all), count.Load(), err)
 	}
 }
 
@@ -308,24 +308,24 @@ func testRandom(t *testing.T, place Place, numbers *rand.Rand) {
 	for step := range 120 {
 		org := orgs[numbers.IntN(len(orgs))]
 		all := objects[org]
-		var made []control.Event
+		var changes []control.Event
 		for range 1 + numbers.IntN(3) { // changes of one commit
 			switch place := numbers.IntN(len(all) + 3); {
 			case place >= len(all):
 				o := draw(fmt.Sprint("id_", next), kinds[numbers.IntN(len(kinds))])
-				all, made = append(slices.Clone(all), o), append(made, event(nil, o))
+				all, changes = append(slices.Clone(all), o), append(changes, event(nil, o))
 			case numbers.IntN(3) == 0:
-				made = append(made, event(all[place], nil))
+				changes = append(changes, event(all[place], nil))
 				all = slices.Delete(slices.Clone(all), place, place+1)
 			default:
 				o := draw(all[place].ID, all[place].Kind)
-				made = append(made, event(all[place], o))
+				changes = append(changes, event(all[place], o))
 				all = slices.Clone(all)
 				all[place] = o
 			}
 		}
-		must(t, log.Commit(ctx, org, made))
-		objects[org], events[org] = all, append(events[org], made...)
+		must(t, log.Commit(ctx, org, changes))
+		objects[org], events[org] = all, append(events[org], changes...)
 		if numbers.IntN(20) == 0 {
 			must(t, log.Close(ctx))
 			log, err = place.Open()

@@ -204,10 +204,10 @@ func (t *table) remove(ctx context.Context, k Key, e entry) error {
 
 // trim removes what has expired, and the oldest of too many. Their answers may still be given from
 // memory.
-func (t *table) trim(ctx context.Context, now time.Time, most int) error {
+func (t *table) trim(ctx context.Context, now time.Time, maxAnswers int) error {
 	_, err := t.db.ExecContext(ctx, "DELETE FROM answers WHERE expires <= ?", now.UnixMilli())
 	if err == nil {
-		_, err = t.db.ExecContext(ctx, `DELETE FROM answers WHERE saved <= (SELECT saved FROM answers ORDER BY saved DESC LIMIT 1 OFFSET ?)`, most)
+		_, err = t.db.ExecContext(ctx, `DELETE FROM answers WHERE saved <= (SELECT saved FROM answers ORDER BY saved DESC LIMIT 1 OFFSET ?)`, maxAnswers)
 	}
 	return err
 }

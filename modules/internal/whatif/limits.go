@@ -63,24 +63,24 @@ func (l *limits) judge(call limitedCall, at *routing.Share, would *span) (refuse
 		}
 		return c
 	}
-	least, likely, most := with(0, &would.low), with(1, &would.expected), with(2, &would.high)
-	mayFit, fits := l.low.fit(least), l.high.fit(most)
+	cheapest, expected, dearest := with(0, &would.low), with(1, &would.expected), with(2, &would.high)
+	mayFit, fits := l.low.fit(cheapest), l.high.fit(dearest)
 	if fits {
-		l.low.admit(least)
+		l.low.admit(cheapest)
 	} else {
 		would.low.cost = 0
 	}
 	if mayFit {
-		l.high.admit(most)
+		l.high.admit(dearest)
 	} else {
 		would.high.cost = 0
 	}
-	if l.expected.fit(likely) {
-		l.expected.admit(likely)
+	if l.expected.fit(expected) {
+		l.expected.admit(expected)
 		return false
 	}
 	for _, b := range l.expected {
-		if r := b.Counted(likely.as, likely.Record); r != nil && !b.Fits(r) {
+		if r := b.Counted(expected.as, expected.Record); r != nil && !b.Fits(r) {
 			b.Refuse(r)
 		}
 	}

@@ -67,8 +67,8 @@ func checkFamilies(c *catalog.Catalog) (unexplained int) {
 func compareRates(p *catalog.Price, add func(string, ...any)) {
 	input := p.Input.Nano()
 	for _, rule := range []struct {
-		low, high   string
-		most, least plugins.Nanodollars // of high, in hundredths of low; 0 for none
+		low, high          string
+		maxRatio, minRatio plugins.Nanodollars // of high, in hundredths of low; 0 for none
 	}{
 		{"cache_read", "input", 0, 100},
 		{"input", "cache_write", 200, 0}, // Google has the price of an hour of storage there
@@ -83,7 +83,7 @@ func compareRates(p *catalog.Price, add func(string, ...any)) {
 		if !low.Known() || !high.Known() || low.Nano() == 0 || high.Nano() == 0 || input == 0 {
 			continue
 		}
-		if h := high.Nano() * 100; h < rule.least*low.Nano() || rule.most > 0 && h > rule.most*low.Nano() {
+		if h := high.Nano() * 100; h < rule.minRatio*low.Nano() || rule.maxRatio > 0 && h > rule.maxRatio*low.Nano() {
 			add("%s is $%s, and %s $%s", rule.low, low, rule.high, high)
 		}
 	}

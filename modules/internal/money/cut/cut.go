@@ -19,7 +19,7 @@ import (
 type dialect interface {
 	// read takes an event that the client gets, or that would be too much. It returns how
 	// many bytes of the event the model has written.
-	read(e gjson.Result) (said int64)
+	read(e gjson.Result) (written int64)
 	// keep remembers what the end needs of an event that the client gets.
 	keep(e gjson.Result)
 	// size is how many bytes are kept.
@@ -49,9 +49,9 @@ func Possible(d plugins.Dialect) bool { return newDialect(d) != nil }
 // stream passes the server-sent events of a stream until the model has written too much.
 type stream struct {
 	dialect
-	left int64  // bytes that the model may still write
-	held []byte // an event whose end has not come
-	over bool   // the stream was cut
+	left     int64  // bytes that the model may still write
+	buffered []byte // an event whose end has not come
+	over     bool   // the stream was cut
 }
 
 const (
@@ -70,9 +70,9 @@ func (s *stream) pass(b, p []byte) []byte {
 	if s.over {
 		return b
 	}
-	searched := max(0, len(s.held)-len("\r\n\r\n")) // no event ends before
-	s.held = append(s.held, p...)
-	rest := s.held
+	searched := max(0, len(s.buffered)-len("\r\n\r\n")) // no event ends before
+	s.buffered = append(s.buffered, p...)
+	rest := s.buffered
 	for {
 		n := streamusage.EventLen(rest[searched:])
 		if n == 0 {
@@ -81,16 +81,16 @@ func (s *stream) pass(b, p []byte) []byte {
 		n, searched = n+searched, 0
 		if e, fits := s.take(rest[:n]); !fits {
 			b = s.end(b, e)
-			s.held, s.over = nil, true
+			s.buffered, s.over = nil, true
 			return b
 		}
 		b, rest = append(b, rest[:n]...), rest[n:]
 	}
 	if len(rest) > maxEvent {
-		s.held, s.over = nil, true
+		s.buffered, s.over = nil, true
 		return s.end(b, gjson.Result{})
 	}
-	s.held = append(s.held[:0], rest...)
+	s.buffered = append(s.buffered[:0], rest...)
 	return b
 }
 
@@ -135,7 +135,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		case r.over:
 			r.err = io.EOF
 		case r.err != nil: // what has come of the last event
-			r.ready = append(r.ready, r.held...)
+			r.ready = append(r.ready, r.buffered...)
 		}
 	}
 	n := copy(p, r.ready)
@@ -155,8 +155,8 @@ type Writer struct {
 
 // NewWriter cuts what is written to w like NewReader. Then it calls stop, and writes nothing
 // any more. Close must follow the stream.
-func NewWriter(w http.ResponseWriter, d plugins.Dialect, most int64, stop func()) *Writer {
-	return &Writer{ResponseWriter: w, stream: stream{dialect: newDialect(d), left: most}, stop: stop}
+func NewWriter(w http.ResponseWriter, d plugins.Dialect, limit int64, stop func()) *Writer {
+	return &Writer{ResponseWriter: w, stream: stream{dialect: newDialect(d), left: limit}, stop: stop}
 }
 
 // Unwrap is for http.ResponseController.
@@ -196,8 +196,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // Close passes on what is held at the end of the stream.
 func (w *Writer) Close() {
-	if len(w.held) > 0 {
-		_, _ = w.ResponseWriter.Write(w.held) // the client may be gone
-		w.held = nil
+	if len(w.buffered) > 0 {
+		_, _ = w.ResponseWriter.Write(w.buffered) // the client may be gone
+		w.buffered = nil
 	}
 }
