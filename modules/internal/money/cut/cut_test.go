@@ -207,8 +207,8 @@ func TestEndlessEvent(t *testing.T) {
 		s := stream{dialect: newDialect(d), left: 1 << 40}
 		got := s.pass(nil, []byte(bodies[0][:len(bodies[0])/2]))
 		got = append(got, s.pass(nil, []byte("\n\ndata: "+strings.Repeat("a", maxEvent)))...)
-		if !s.over || s.held != nil || bytes.Contains(got, []byte("aaaa")) {
-			t.Errorf("%s: over %v, %d bytes are held", d, s.over, len(s.held))
+		if !s.over || s.buffered != nil || bytes.Contains(got, []byte("aaaa")) {
+			t.Errorf("%s: over %v, %d bytes are held", d, s.over, len(s.buffered))
 		}
 	}
 }
