@@ -183,8 +183,9 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 	}
 	for org, erasures := range unknown {
 		ids, left, err := l.find(ctx, org)
-		if err == nil { // before they are erased in the backend, which alone knows their content
-			err = l.change(erasures[:1], func(e *Erasure) { e.add(left) })
+		finding := slices.DeleteFunc(slices.Clone(erasures), func(e *Erasure) bool { return !e.FindContent })
+		if err == nil && len(finding) > 0 { // before they are erased in the backend, which alone knows their content
+			err = l.change(finding[:1], func(e *Erasure) { e.add(left) })
 		}
 		for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
 			if err == nil {

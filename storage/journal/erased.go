@@ -184,7 +184,7 @@ func TakeErasures(dir, from string) (taken int, err error) {
 		default:
 			continue
 		}
-		again.Erased, again.DoneAt, again.Find, again.Scan = 0, 0, true, true
+		again.Erased, again.DoneAt, again.Find, again.FindContent, again.Scan = 0, 0, true, true, true
 		taken++
 	}
 	all, err := have.records.union(later.records)

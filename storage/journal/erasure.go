@@ -39,9 +39,11 @@ type Erasure struct {
 	Holds []string    `json:",omitempty"`
 	// Left are the entries in segments that are not written yet, by segment.
 	Left map[uint64][]uint32 `json:",omitempty"`
-	// Find is true while records are left to find in the backend: those to erase there, and, after
-	// a restore, the content of all.
+	// Find is true while records are left to erase in the backend, and to find there after a start.
 	Find bool `json:",omitempty"`
+	// FindContent is true while the backend has to be asked where the content of the records is, as
+	// after a restore: else Left says it.
+	FindContent bool `json:",omitempty"`
 	// Scan is true while sealed segments are left to search for all versions of the records: the
 	// backend knows only where the content of the last one stands.
 	Scan bool `json:",omitempty"`
@@ -134,7 +136,7 @@ func (l *erasures) countsRows(e *Erasure) bool {
 
 // rowsErased notes that the backend has erased the records.
 func (l *erasures) rowsErased(e *Erasure) {
-	e.Find, e.ids = false, nil
+	e.Find, e.FindContent, e.ids = false, false, nil
 	if l.countsRows(e) {
 		e.Erased = e.Records - int64(len(e.Held))
 	}

@@ -163,7 +163,7 @@ func (l *erasures) findAgain() error {
 	}
 	for i, e := range l.all {
 		next := *e
-		next.Find, next.DoneAt, next.unusedErased = true, 0, false
+		next.Find, next.FindContent, next.DoneAt, next.unusedErased = true, true, 0, false
 		l.all[i] = &next
 	}
 	return l.save()
