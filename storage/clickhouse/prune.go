@@ -38,7 +38,7 @@ func (b *Backend) drop(ctx context.Context, table string, before storage.Timesta
 	defer cancel()
 	old, err := oldPartitions(dropping, conn, table, before)
 	if err == nil {
-		err = b.unmarkPartitions(dropping, conn, table, old[:min(dropped, len(old))])
+		err = b.unmarkPartitions(dropping, conn, table, old[:min(maxDropped, len(old))])
 	}
 	for i := 0; i < len(old) && err == nil; i++ {
 		if i == maxDropped {
