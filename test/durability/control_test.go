@@ -40,7 +40,7 @@ var controlledKinds = []controlled{
 		changes: []change{{"PATCH", "", `{"name":"$name","disabled":$odd}`}, {"POST", "/rotate", `{"overlap_seconds":0}`}, {"DELETE", "", ""}},
 		shows:   "[name,disabled,secrets.#.last4]",
 	}, {
-		create: "/v1/budgets", body: `{"name":"$name","limit":"1"}`, list: "/v1/budgets?limit=1", item: "/v1/budgets/$name",
+		create: "/v1/budgets", body: `{"name":"$name","limit":"1"}`, list: "/v1/budgets?limit=200&values=1", item: "/v1/budgets/$name",
 		changes: []change{{"PATCH", "", `{"limit":"$number"}`}, {"DELETE", "", ""}},
 		shows:   "[name,limit]",
 	}, {
