@@ -98,12 +98,15 @@ type Conversation struct {
 	Size  int64
 }
 
+// NoCall stands for the call of an item that a client has added without one.
+var NoCall = uuid.Max
+
 // ConversationItem is one item of a conversation.
 type ConversationItem struct {
 	ID string
 	// JSON is the item, an object.
 	JSON string
-	// Record is the call that added the item, Nil if a client added it without a call. Weir 0.1.0 did not note it.
+	// Record is the call that added the item, NoCall, or Nil if that is not known: Weir 0.1.0 did not note it.
 	Record uuid.UUID
 	// AddedAt is when the item was added.
 	AddedAt Timestamp
@@ -121,7 +124,7 @@ type ConversationChange struct {
 	// Add are the ids of items that are added at the end, and Items the items
 	// themselves, as JSON. An id that the conversation has is not added again.
 	Add, Items []string
-	// Record is the call that adds the items, Nil if a client does without a call.
+	// Record is the call that adds the items, NoCall, or Nil if that is not known.
 	Record uuid.UUID
 	// Remove is the id of the item that is removed, "" if no item is.
 	Remove string
@@ -159,17 +162,18 @@ func ConversationOf(changes []*Annotation) *Conversation {
 	return c
 }
 
-// WithoutErased returns the conversation without the items of erased calls. It is nil if no item of
-// another call is left: what clients added without a call was the input of those that are erased.
+// WithoutErased returns the conversation without the items of erased calls. It is nil if all that is
+// left are items that clients added without a call: they were the input of those that are erased. An
+// item whose call is not known may be of anybody, and stays with its conversation.
 func (c *Conversation) WithoutErased(erased func(record uuid.UUID) bool) *Conversation {
 	next := *c
 	next.Items = slices.DeleteFunc(slices.Clone(c.Items), func(item ConversationItem) bool {
-		return item.Record != uuid.Nil && erased(item.Record)
+		return item.Record != uuid.Nil && item.Record != NoCall && erased(item.Record)
 	})
 	switch {
 	case len(next.Items) == len(c.Items):
 		return c
-	case slices.ContainsFunc(next.Items, func(item ConversationItem) bool { return item.Record != uuid.Nil }):
+	case slices.ContainsFunc(next.Items, func(item ConversationItem) bool { return item.Record != NoCall }):
 		return &next
 	}
 	return nil

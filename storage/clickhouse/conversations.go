@@ -160,7 +160,7 @@ func (r *reader) conversationIDs(ctx context.Context, after string, limit int) (
 	return ids, err
 }
 
-// itemRecord is the column of the record that has added an item.
+// itemRecord is the column of the record that has added an item: its default means that it is not known.
 const itemRecord = "ALTER TABLE conversation_changes{cluster} ADD COLUMN IF NOT EXISTS record UUID CODEC(ZSTD(1))"
 
 // CountItems implements storage.RecordEraser.
@@ -174,7 +174,7 @@ func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (
 }
 
 // eraseItems deletes the items that records have added to conversations, and the conversations in
-// which no other record has added one.
+// which all others were added without a call.
 func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) error {
 	r, err := b.reader(org)
 	if err != nil {

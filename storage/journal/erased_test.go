@@ -485,7 +485,7 @@ func testErasureOfItems(t *testing.T, scope storage.ErasureScope, crash bool) {
 			hers = append(hers, Chosen{r.ID, r.Content})
 		}
 	}
-	add(0, "hers", uuid.Nil, "client's "+person)
+	add(0, "hers", storage.NoCall, "client's "+person)
 	add(1, "hers", numbered(0), person+" again")
 	flush(t, j)
 	if crash {

@@ -145,7 +145,7 @@ func (r reader) items(ctx context.Context, org string, c *storage.Conversation, 
 }
 
 // eraseItems deletes the items that a record has added to conversations, and the conversations in
-// which no other record has added one.
+// which all others were added without a call.
 func (w *writer) eraseItems(ctx context.Context, key storage.RecordKey) error {
 	var conversations []driver.Value
 	err := w.c.query(ctx, "SELECT DISTINCT conversation FROM conversation_items WHERE "+itemsOfRecord, []driver.Value{key.Org, key.ID[:]}, func(row []driver.Value) error {
@@ -159,11 +159,11 @@ func (w *writer) eraseItems(ctx context.Context, key storage.RecordKey) error {
 		return err
 	}
 	for _, id := range conversations {
-		const others = " AND NOT EXISTS (SELECT 1 FROM conversation_items WHERE org = ? AND conversation = ? AND record IS NOT NULL)"
-		if _, err := w.c.exec("DELETE FROM conversations WHERE org = ? AND id = ?"+others, key.Org, id, key.Org, id); err != nil {
+		const others = " AND NOT EXISTS (SELECT 1 FROM conversation_items WHERE org = ? AND conversation = ? AND record IS NOT ?)"
+		if _, err := w.c.exec("DELETE FROM conversations WHERE org = ? AND id = ?"+others, key.Org, id, key.Org, id, storage.NoCall[:]); err != nil {
 			return err
 		}
-		if _, err := w.c.exec("DELETE FROM conversation_items WHERE org = ? AND conversation = ?"+others, key.Org, id, key.Org, id); err != nil {
+		if _, err := w.c.exec("DELETE FROM conversation_items WHERE org = ? AND conversation = ?"+others, key.Org, id, key.Org, id, storage.NoCall[:]); err != nil {
 			return err
 		}
 	}

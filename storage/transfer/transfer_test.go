@@ -190,7 +190,7 @@ func TestErasedItemsStayErased(t *testing.T) {
 	gone, stays := records[0].ID, records[1].ID
 	item := func(id string) []string { return []string{`{"id":"` + id + `"}`} }
 	changeConversations(t, from,
-		storage.ConversationChange{ID: "hers", Created: true, Metadata: `{}`, Add: []string{"client's"}, Items: item("client's")},
+		storage.ConversationChange{ID: "hers", Created: true, Metadata: `{}`, Add: []string{"client's"}, Items: item("client's"), Record: storage.NoCall},
 		storage.ConversationChange{ID: "hers", Add: []string{"hers"}, Items: item("hers"), Record: gone},
 		storage.ConversationChange{ID: "shared", Created: true, Metadata: `{}`},
 		storage.ConversationChange{ID: "shared", Add: []string{"hers"}, Items: item("hers"), Record: gone},

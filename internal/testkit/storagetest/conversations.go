@@ -140,7 +140,8 @@ func testConversations(t *testing.T, open opener) {
 }
 
 // The items that erased records have added to conversations are gone, and so are conversations in
-// which no other record has added one. All other items stay.
+// which all others were added without a call. All other items stay, also those of which it is not known
+// who added them.
 func testErasedItems(t *testing.T, open opener) {
 	for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
 		b := open.new(t)
@@ -153,7 +154,7 @@ func testErasedItems(t *testing.T, open opener) {
 		for _, r := range records {
 			r.Org = "acme"
 		}
-		ada, bob, none := records[0].ID, records[1].ID, uuid.Nil
+		ada, bob, none, unknown := records[0].ID, records[1].ID, storage.NoCall, uuid.Nil
 		batch := Batch(records, storage.Position{Segment: 1})
 		add := func(at storage.Timestamp, org, id string, record uuid.UUID, items ...string) {
 			c := &storage.ConversationChange{ID: id, Add: items, Items: items, Record: record}
@@ -168,6 +169,8 @@ func testErasedItems(t *testing.T, open opener) {
 		add(0, "acme", "hers", none, "client's")
 		add(1, "acme", "hers", ada, "ada's", "ada's second")
 		add(0, "acme", "without calls", none, "client's")
+		add(0, "acme", "earlier version's", unknown, "client's", "of anybody")
+		add(1, "acme", "earlier version's", ada, "ada's")
 		add(0, "globex", "hers", ada, "ada's")
 		s.write(batch)
 		check := func(org string, counted int64, want map[string][]string) {
@@ -187,8 +190,9 @@ func testErasedItems(t *testing.T, open opener) {
 			}
 		}
 		globex := map[string][]string{"hers": {"ada's"}}
-		check("acme", 3, map[string][]string{
+		check("acme", 4, map[string][]string{
 			"shared": {"client's", "ada's", "bob's"}, "hers": {"client's", "ada's", "ada's second"}, "without calls": {"client's"},
+			"earlier version's": {"client's", "of anybody", "ada's"},
 		})
 		check("globex", 1, globex)
 		for range 2 {
@@ -198,7 +202,7 @@ func testErasedItems(t *testing.T, open opener) {
 			if err := eraser.EraseUnused(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			check("acme", 0, map[string][]string{"shared": {"client's", "bob's"}, "without calls": {"client's"}})
+			check("acme", 0, map[string][]string{"shared": {"client's", "bob's"}, "without calls": {"client's"}, "earlier version's": {"client's", "of anybody"}})
 			check("globex", 1, globex)
 			s.reopen(batch.End)
 			eraser = s.Backend.(storage.RecordEraser)

@@ -338,7 +338,7 @@ func identify(ctx context.Context, rec Recorder, org string, c *control.Controls
 	if c.ID != "" {
 		id, err := uuid.Parse(c.ID)
 		switch {
-		case err != nil || len(c.ID) != len(uuid.Nil.String()) || id == uuid.Nil:
+		case err != nil || len(c.ID) != len(uuid.Nil.String()) || id == uuid.Nil || id == storage.NoCall:
 			c.Warn("Service-Request-Id", "replaced, it is no UUID")
 		case !rec.Claim(ctx, storage.RecordKey{Org: org, ID: id}):
 			c.Warn("Service-Request-Id", "replaced, it was used before")

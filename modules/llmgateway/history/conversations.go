@@ -88,7 +88,7 @@ func (s *Store) Conversation(ctx context.Context, id string, page storage.ItemPa
 // NewConversation makes a conversation of items.
 func (s *Store) NewConversation(ctx context.Context, metadata string, items []string) (*storage.Conversation, error) {
 	id := uuid.Must(uuid.NewV7())
-	c := storage.ConversationChange{ID: conversationPrefix + hex.EncodeToString(id[:]), Created: true, User: s.User, Metadata: metadata}
+	c := storage.ConversationChange{ID: conversationPrefix + hex.EncodeToString(id[:]), Created: true, User: s.User, Metadata: metadata, Record: storage.NoCall}
 	if err := s.add(ctx, &c, &storage.Conversation{}, items); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *Store) AddItems(ctx context.Context, to *storage.Conversation, items []
 	if to, err = s.Conversation(ctx, to.ID, storage.Measured); err != nil {
 		return nil, err
 	}
-	c := storage.ConversationChange{ID: to.ID}
+	c := storage.ConversationChange{ID: to.ID, Record: storage.NoCall}
 	if err := s.add(ctx, &c, to, items); err != nil {
 		return nil, err
 	}
