@@ -84,8 +84,12 @@ var refusals = map[int]Error{
 	http.StatusNotFound:              {Type: "invalid_request_error", Code: "model_not_found"},
 	http.StatusRequestEntityTooLarge: {Type: "invalid_request_error", Code: "request_too_large"},
 	http.StatusTooManyRequests:       {Type: "rate_limit_error", Code: "rate_limit_exceeded"},
-	http.StatusServiceUnavailable:    {Type: "server_error", Code: "overloaded"},
+	http.StatusServiceUnavailable:    {Type: "server_error", Code: Overloaded},
 }
+
+// Overloaded is the code of an error for a provider, or for Weir, that has too much to do. Clients of
+// Messages know it as an overloaded_error.
+const Overloaded = "overloaded"
 
 // StatusOverloaded is the status of Anthropic's overloaded_error, which clients of
 // other APIs do not know.
@@ -223,6 +227,14 @@ func AnthropicErrorType(status int) string {
 		general = http.StatusBadRequest
 	}
 	return cmp.Or(anthropicTypes[status], anthropicTypes[general])
+}
+
+// AnthropicType returns the type that Anthropic gives the error.
+func (e *Error) AnthropicType() string {
+	if e.Code == Overloaded {
+		return anthropicTypes[StatusOverloaded]
+	}
+	return AnthropicErrorType(e.Status)
 }
 
 // AnthropicStatus returns the status of Anthropic's errors of a type, 0 for an unknown type.

@@ -108,8 +108,8 @@ func (e *Error) CallersFault() bool {
 // errorObjects are the paths of the error in the bodies of vendors, and errorTexts those of the message
 // in an error.
 var (
-	errorObjects = [...]string{"error", "response.error", "choices.0.error", "errors"}
-	errorTexts   = [...]string{"message", "Message", "detail", "msg", "error_description", "error_message", "errorMessage", "error", "title"}
+	errorObjects = [...]string{"error", "response.error", "choices.0.error", "errors", "base_resp"} // the last is MiniMax'
+	errorTexts   = [...]string{"message", "Message", "detail", "msg", "error_description", "error_message", "errorMessage", "error_msg", "status_msg", "error", "title"}
 )
 
 // ErrorObject returns the object in the body of an answer or of an event that describes its
@@ -124,6 +124,25 @@ func ErrorObject(body gjson.Result) gjson.Result {
 		return v
 	}
 	return body
+}
+
+// ErrorWithin returns the error that the body of an answer, or of an event, states in a shape of no
+// dialect, though the answer began as a success. It is nil if the body states none.
+func ErrorWithin(data []byte) *Error {
+	body := ErrorBody(data)
+	message := ErrorMessage(body)
+	if !body.IsObject() || message == "" {
+		return nil
+	}
+	v := ErrorObject(body)
+	code := v.Get("code")
+	status := int(code.Int())
+	if status < 400 || status > 599 {
+		status = CodeStatus(code.String(), v.Get("type").Str)
+	}
+	e := Refused(status, message)
+	e.Reported = ErrorType(body)
+	return e
 }
 
 const (

@@ -89,7 +89,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		return nil
 	}
 	last.answerFailure()
-	c.writeError(last.failure, failures...)
+	c.writeError(apierror.To(c.r, c.dialect, last.failure), failures...)
 	return nil
 }
 

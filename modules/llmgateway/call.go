@@ -316,7 +316,7 @@ var noAccount = &providers.Account{Provider: llmapp.NoProvider}
 // refuse answers a call that was not sent to any provider.
 func (c *call) refuse(err error) {
 	c.exchange.Record.Provider = noAccount.Provider
-	c.reply(recording.Refuse(c.dialect, apierror.To(c.r, apierror.Of(err))))
+	c.reply(recording.Refuse(c.dialect, apierror.To(c.r, c.dialect, apierror.Of(err))))
 }
 
 // reply gives the client an answer of Weir itself, when its record stands.

@@ -24,7 +24,7 @@ func (c *call) explain() error {
 	}()
 	targets, err := c.readRequest()
 	if err != nil {
-		return apierror.Write(c.w, c.dialect, apierror.To(c.r, apierror.Of(err)))
+		return apierror.Write(c.w, c.dialect, apierror.To(c.r, c.dialect, apierror.Of(err)))
 	}
 	places, err := c.choose(targets)
 	if err != nil {

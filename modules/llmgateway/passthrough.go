@@ -89,11 +89,9 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	case !isText && outcome == observe.Failed && !(observer.Info().Content && observer.Info().ErrorType == ""): // text with a reason stays
 		return n.endStated(resp, body)
 	case !isText && !observe.IsResponse(a.call.dialect, body):
-		n.keepFailure(contentType, body)
-		return a.endBroken(plugins.Upstream("The provider answered with something that is no response."))
+		return n.endUnread(resp, body, plugins.Upstream("The provider answered with something that is no response."))
 	case outcome == observe.Empty && a.call.dialect == plugins.Chat:
-		n.keepFailure(contentType, body)
-		return a.endBroken(outcome.Error())
+		return n.endUnread(resp, body, outcome.Error())
 	}
 	n.keepAnswer(body)
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
@@ -159,8 +157,7 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 	case outcome == observe.Failed:
 		return n.endStated(resp, s.pending.data)
 	default:
-		n.keepFailure(resp.Header.Get("Content-Type"), s.pending.data)
-		return a.endBroken(outcome.Error())
+		return n.endUnread(resp, s.pending.data, outcome.Error())
 	}
 	complete := outcome == observe.Ended
 	terminated := complete || outcome == observe.Failed && seen.Phase == plugins.Ended // the client has the end, whatever it says
@@ -203,6 +200,21 @@ func (n *native) endStated(resp *http.Response, body []byte) (routing.Outcome, *
 		n.keepFailure(resp.Header.Get("Content-Type"), body)
 	}
 	return a.fail(storage.UpstreamAborted, e, outcome)
+}
+
+// endUnread ends an attempt whose answer is none, with the error that it states in some shape, or else
+// with e.
+func (n *native) endUnread(resp *http.Response, body []byte, e *plugins.Error) (routing.Outcome, *plugins.Error) {
+	a := n.a
+	if stated := plugins.ErrorWithin(n.statement(body)); stated != nil && a.call.ctx.Err() == nil {
+		e, outcome := a.blame(stated, resp.StatusCode)
+		if e.Code != apierror.UpstreamAuth { // the answer may name the key
+			n.keepFailure(resp.Header.Get("Content-Type"), body)
+		}
+		return a.fail(storage.UpstreamAborted, e, outcome)
+	}
+	n.keepFailure(resp.Header.Get("Content-Type"), body)
+	return a.endBroken(e)
 }
 
 // statement returns the JSON that states the failure: the body, or the data of an event of it.

@@ -234,7 +234,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	defer x.end()
 	x.watch(w)
 	if err := x.reserve(key); err != nil {
-		return x.reply(recording.Refuse(x.operation().clientDialect(), apierror.To(r, apierror.Of(err))))
+		d := x.operation().clientDialect()
+		return x.reply(recording.Refuse(d, apierror.To(r, d, apierror.Of(err))))
 	}
 	x.err = x.pass(next)
 	hideAccount(w.Header(), x.account) // the trailers, which the server sends next

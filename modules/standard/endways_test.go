@@ -249,6 +249,17 @@ func (s *speaker) refusals() (ways []way) {
 		w := refused(fmt.Sprint(status), status, says, want)
 		w.passes = want.code == "upstream_auth" || status != want.status // or the gateway tells of another
 	}
+	want := fails(502, "", "No, said m.", twice)
+	for shape, body := range map[string]string{
+		"errors of texts": shapes["errors of texts"], "errors of objects": shapes["errors of objects"], "a detail": shapes["a detail"],
+		"a detail as object": shapes["a detail as object"], "Cloudflare": shapes["Cloudflare"],
+		"MiniMax": `{"base_resp":{"status_code":1008,"status_msg":"No, said m."},"choices":null}`,
+	} {
+		ways = append(ways, s.says("200, "+shape, false, body, want).passed())
+		if !s.frames {
+			ways = append(ways, s.says("200, a stream of "+shape, true, s.stream(body), want))
+		}
+	}
 	refused("403, moderation", 403, `{"error":{"code":403,"message":"Your input was flagged, said m.","metadata":{"reasons":["sexual"],"flagged_input":"x","provider_name":"OpenAI"}}}`,
 		fails(403, "", "flagged, said m.", 1))
 	w := refused("429, for long", 429, says, fails(429, "", "No, said m.", 1))

@@ -19,6 +19,7 @@ func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 		object, err := translate.ReadObject(body, resp.ContentLength)
 		if err == nil {
 			d.message(object)
+			a.FailAsStated(object)
 		}
 		return err
 	}

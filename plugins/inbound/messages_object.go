@@ -97,7 +97,7 @@ func appendMessagesUsage(b []byte, a *translate.Assembler) []byte {
 }
 
 func appendMessagesError(b []byte, e *plugins.Error) []byte {
-	b = plugins.AppendString(append(b, `{"type":"error","error":{"type":`...), plugins.AnthropicErrorType(e.Status))
+	b = plugins.AppendString(append(b, `{"type":"error","error":{"type":`...), e.AnthropicType())
 	b = plugins.AppendString(plugins.AppendKey(b, "message"), e.AnthropicMessage())
 	if e.Code != "" && e.Code != e.Type { // or else it says no more
 		b = plugins.AppendString(append(b, `,"details":{"error_code":`...), e.Code)

@@ -42,12 +42,15 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 			return err
 		case !bytes.HasPrefix(complete, []byte("[")):
 			object(complete)
+			a.FailAsStated(complete)
 			return nil
 		}
 		list, _ := a.ParseJSON(complete) // a stream of Gemini's without alt=sse
 		list.ForEach(func(_, v gjson.Result) bool { return event(nil, []byte(v.Raw)) })
 		return nil
 	}
+	var last []byte // of the events before any content
+	defer func() { a.FailAsStated(last) }()
 	for e, err := range events(body) {
 		if err != nil {
 			return err
@@ -56,11 +59,27 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 		if bytes.HasPrefix(data, []byte(":")) { // a comment in the place of data, which keeps the connection alive
 			continue
 		}
+		if !a.seen.Content && len(data) <= maxStatement {
+			last = append(last[:0], data...)
+		}
 		if !event(e.Name, data) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// maxStatement is how long an event may be that states an error in a shape of no dialect, in bytes.
+const maxStatement = 4 << 10
+
+// FailAsStated fails a response of which nothing could be read, with the error that the answer, or its
+// last event, states in some shape. ReadAnswer calls it.
+func (a *Assembler) FailAsStated(data []byte) {
+	if a.failure == nil && a.reason == ReasonNone && !a.seen.Content && len(a.open) == 0 {
+		if e := plugins.ErrorWithin(data); e != nil {
+			a.Fail(e)
+		}
+	}
 }
 
 // ReadObject reads the body of an answer that is one object. announced is its Content-Length, or -1.

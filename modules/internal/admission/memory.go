@@ -116,5 +116,5 @@ func (m *Memory) acquire(ctx context.Context, p *pool, bytes, has int64) bool {
 
 func overloaded() *plugins.Error {
 	Refusals.With(metric.Constant("request_memory")).Inc()
-	return plugins.Unavailable("overloaded", retryAfter, "The requests of other calls take all memory that there is for them. Try again later.")
+	return plugins.Unavailable(plugins.Overloaded, retryAfter, "The requests of other calls take all memory that there is for them. Try again later.")
 }

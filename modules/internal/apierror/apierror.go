@@ -34,16 +34,21 @@ func Of(err error) *plugins.Error {
 	}
 }
 
-// To returns e as the client that made a request obeys it. Codex calls again after a 402, whatever
-// the header says, and tells people of a usage limit after this 429
-// (https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/api_bridge.rs).
-func To(r *http.Request, e *plugins.Error) *plugins.Error {
-	if e.Status != http.StatusPaymentRequired || !strings.HasPrefix(r.Header.Get("Originator"), "codex") {
+// To returns e as the client that made a request of dialect d obeys it. Codex calls again after a 402,
+// whatever the header says, and tells people of a usage limit after this 429
+// (https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/api_bridge.rs). Clients of Messages
+// know an overload by a status that others do not have (https://platform.claude.com/docs/en/api/errors).
+func To(r *http.Request, d plugins.Dialect, e *plugins.Error) *plugins.Error {
+	to := *e
+	switch {
+	case e.Status == http.StatusPaymentRequired && strings.HasPrefix(r.Header.Get("Originator"), "codex"):
+		to.Status, to.Type, to.Final = http.StatusTooManyRequests, "usage_limit_reached", true
+	case e.Code == plugins.Overloaded && (d == plugins.Messages || d == plugins.CountTokens):
+		to.Status = plugins.StatusOverloaded
+	default:
 		return e
 	}
-	limit := *e
-	limit.Status, limit.Type, limit.Final = http.StatusTooManyRequests, "usage_limit_reached", true
-	return &limit
+	return &to
 }
 
 // UpstreamAuth is the code of an error that is not the caller's fault: a provider refuses the
@@ -78,7 +83,7 @@ func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) []byte {
 func body(d plugins.Dialect, e *plugins.Error, attempts []Attempt) any {
 	switch d {
 	case plugins.Messages, plugins.CountTokens:
-		body := anthropicBody{"error", anthropicError{Type: plugins.AnthropicErrorType(e.Status), Message: e.AnthropicMessage(), Attempts: attempts}}
+		body := anthropicBody{"error", anthropicError{Type: e.AnthropicType(), Message: e.AnthropicMessage(), Attempts: attempts}}
 		if e.Code != "" && e.Code != e.Type { // or else it says no more
 			body.Error.Details = &anthropicDetails{e.Code}
 		}

@@ -1,6 +1,7 @@
 package apierror
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -54,18 +55,24 @@ func TestHeaderOfErrors(t *testing.T) {
 	}
 }
 
-// Codex obeys a 429 where other clients obey a 402.
+// Codex obeys a 429 where other clients obey a 402, and clients of Messages a 529 where others obey a 503.
 func TestTo(t *testing.T) {
 	spent := &plugins.Error{Status: 402, Type: "insufficient_quota", Code: "insufficient_quota", Message: "Spent."}
 	for originator, want := range map[string]int{"": 402, "codex_exec": 429, "codex_cli_rs": 429} {
 		r := httptest.NewRequest("POST", "/v1/responses", nil)
 		r.Header.Set("Originator", originator)
 		w := httptest.NewRecorder()
-		if err := Write(w, plugins.Responses, To(r, spent)); err != nil || w.Code != want || w.Header().Get("X-Should-Retry") != "false" {
+		if err := Write(w, plugins.Responses, To(r, plugins.Responses, spent)); err != nil || w.Code != want || w.Header().Get("X-Should-Retry") != "false" {
 			t.Errorf("%q: %d %v, want %d, %v", originator, w.Code, w.Header(), want, err)
 		}
 	}
-	if spent.Status != 402 {
+	overloaded := plugins.Refused(http.StatusServiceUnavailable, "Later.")
+	for d, want := range map[plugins.Dialect]int{plugins.Messages: 529, plugins.CountTokens: 529, plugins.Chat: 503} {
+		if got := To(httptest.NewRequest("POST", "/", nil), d, overloaded); got.Status != want || got.AnthropicType() != "overloaded_error" {
+			t.Errorf("%s: an overload is a %d", d, got.Status)
+		}
+	}
+	if spent.Status != 402 || overloaded.Status != 503 {
 		t.Error("the error that others get was changed")
 	}
 }

@@ -197,7 +197,9 @@ func (x *Exchange) Commit(end storage.EndState) {
 	x.update()
 	x.explain()
 	if x.silent = end == storage.UpstreamAborted && r.ErrorType == ""; x.silent {
-		r.ErrorType = plugins.Refused(0, "").Type
+		if r.ErrorType = plugins.Refused(0, "").Type; !x.Info().Content {
+			x.explain() // what came may state an error in a shape of no dialect
+		}
 	}
 	x.charge(bound.Used{Cost: r.Cost, Usage: r.Usage})
 	x.Bill.Learn(x.Info().Usage.Input)
