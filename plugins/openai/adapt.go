@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"bytes"
 	"strconv"
 
+	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -11,21 +13,56 @@ import (
 
 // Adapt implements translate.Adapter. Models that reason refuse "max_tokens" in Chat
 // Completions (https://platform.openai.com/docs/api-reference/chat/create). The others
-// refuse to encrypt reasoning, which Codex asks of any model.
+// refuse to encrypt reasoning, which Codex asks of any model. Responses have short ids of calls.
 func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target) (adapted []byte, warnings []string) {
-	switch c := t.Capabilities; {
-	case !c.Described():
-	case d == plugins.Chat && c.Reasoning:
-		return RenameField(body.Data, body, "max_tokens", "max_completion_tokens")
-	case d == plugins.Responses && !c.Reasoning:
+	adapted = body.Data
+	c := t.Capabilities
+	if d == plugins.Chat && c.Described() && c.Reasoning {
+		return RenameField(adapted, body, "max_tokens", "max_completion_tokens")
+	}
+	if !d.OfResponses() {
+		return adapted, nil
+	}
+	if isOf(complete, t.BaseURL) && body.MayHave("call_id") {
+		adapted, warnings = shortIDs(adapted)
+	}
+	if c.Described() && !c.Reasoning {
 		for i, value := range body.Get("include").Array() {
 			if value.Str == encryptedReasoning {
-				adapted, _ = sjson.DeleteBytes(body.Data, "include."+strconv.Itoa(i)) // an array, and a plain path
-				return adapted, []string{"include." + encryptedReasoning + ": not supported by the model, left out"}
+				adapted, _ = sjson.DeleteBytes(adapted, "include."+strconv.Itoa(i)) // an array, and a plain path
+				return adapted, append(warnings, "include."+encryptedReasoning+": not supported by the model, left out")
 			}
 		}
 	}
-	return body.Data, nil
+	return adapted, warnings
+}
+
+// shortIDs replaces ids of calls that are longer than OpenAI takes: those of another provider, as Weir
+// itself has handed them to the client.
+func shortIDs(body []byte) (adapted []byte, warnings []string) {
+	key := []byte(`"call_id"`)
+	copied := 0 // how much of body adapted has
+	for at := 0; ; {
+		i := bytes.Index(body[at:], key)
+		if i < 0 {
+			break
+		}
+		at += i + len(key)
+		value := bytes.TrimLeft(body[at:], ": \t\r\n")
+		if len(value) == 0 || value[0] != '"' {
+			continue
+		}
+		if id := gjson.Parse(plugins.View(value)); !calls.TakesID(id.Str) {
+			begin := len(body) - len(value)
+			adapted = plugins.AppendString(append(adapted, body[copied:begin]...), calls.FitID(id.Str, 1))
+			copied = begin + len(id.Raw)
+			at = copied
+		}
+	}
+	if copied == 0 {
+		return body, nil
+	}
+	return append(adapted, body[copied:]...), []string{"input: ids of calls that are longer than the provider takes, replaced"}
 }
 
 // encryptedReasoning is the value of include that asks for reasoning to send back.

@@ -332,6 +332,9 @@ func TestFailures(t *testing.T) {
 func TestAdapt(t *testing.T) {
 	reasons := translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true}}
 	plain := translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}}}
+	atOpenAI := translate.Target{BaseURL: "https://api.openai.com/v1"}
+	long := strings.Repeat("x", 65)
+	const short = "call_9537c5fdf120482f7d58d25e9ed583f5"
 	for _, test := range []struct {
 		dialect    plugins.Dialect
 		target     translate.Target
@@ -344,6 +347,10 @@ func TestAdapt(t *testing.T) {
 		{plugins.Chat, translate.Target{}, `{"max_tokens":5}`, `{"max_tokens":5}`, false},
 		{plugins.Responses, reasons, `{"max_tokens":5}`, `{"max_tokens":5}`, false},
 		{plugins.Responses, plain, `{"include":["x","reasoning.encrypted_content"]}`, `{"include":["x"]}`, true},
+		{plugins.Responses, atOpenAI, `{"input":[{"call_id" : "` + long + `","output":"call_id"},{"call_id":"` + long + `"},{"call_id":"a"}]}`,
+			`{"input":[{"call_id" : "` + short + `","output":"call_id"},{"call_id":"` + short + `"},{"call_id":"a"}]}`, true},
+		{plugins.Responses, atOpenAI, `{"input":[{"call_id":"` + long[1:] + `"}]}`, `{"input":[{"call_id":"` + long[1:] + `"}]}`, false},
+		{plugins.Responses, reasons, `{"input":[{"call_id":"` + long + `"}]}`, `{"input":[{"call_id":"` + long + `"}]}`, false},
 		{plugins.Responses, reasons, `{"include":["reasoning.encrypted_content"]}`, `{"include":["reasoning.encrypted_content"]}`, false},
 	} {
 		got, warnings := Provider{}.Adapt(test.dialect, plugintest.Object(t, test.body), test.target)

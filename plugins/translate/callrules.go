@@ -177,17 +177,18 @@ func (r CallRules) TakesID(id string) bool { return r.FitID(id, 1) == id }
 // a request of Chat Completions.
 func (r CallRules) TakesChat(body *plugins.Object) bool {
 	takes := true
-	body.Get("tools").ForEach(func(_, tool gjson.Result) bool {
+	named := func(tool gjson.Result) bool {
 		name := tool.Get("function.name").Str
 		takes = name == "" || r.TakesName(name)
 		return takes
-	})
-	if !takes || r.ID == 0 || !body.MayHave("tool_calls") {
+	}
+	body.Get("tools").ForEach(func(_, tool gjson.Result) bool { return named(tool) })
+	if !takes || !body.MayHave("tool_calls") {
 		return takes
 	}
 	body.Get("messages").ForEach(func(_, m gjson.Result) bool {
 		m.Get("tool_calls").ForEach(func(_, call gjson.Result) bool {
-			takes = r.TakesID(call.Get("id").Str)
+			takes = named(call) && (r.ID == 0 || r.TakesID(call.Get("id").Str))
 			return takes
 		})
 		return takes

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -98,6 +99,16 @@ func TestMCPNamesAreDistinct(t *testing.T) {
 		}
 		if len(p.Tools) != 4 || len(names) != 4 || !names["mcp_a_b_c"] {
 			t.Errorf("%s: the provider gets the names %v of %d tools", tools, names, len(p.Tools))
+		}
+	}
+}
+
+// Names of earlier calls are looked at as those of tools are: a client may have left the tools out.
+func TestTakesNamesOfEarlierCalls(t *testing.T) {
+	for name, takes := range map[string]bool{"f": true, strings.Repeat("f", 65): false, "a b": false} {
+		body, _ := plugins.ParseObject([]byte(`{"messages":[{"role":"assistant","tool_calls":[{"id":"` + strings.Repeat("i", 99) + `","function":{"name":"` + name + `"}}]}]}`))
+		if got := (translate.CallRules{}).TakesChat(body); got != takes {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
