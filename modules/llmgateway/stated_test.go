@@ -40,7 +40,7 @@ func TestAFailureBeforeContentIsTheCallsFailure(t *testing.T) {
 		"chat, tool":                     {chat, says(`{"error":{"type":"invalid_request_error","code":"tool_use_failed","message":"Bad tool, said m."}}`), 400, "said m.", false},
 		"chat, object with a status":     {chat, objectOf(`{"error":{"message":"Slowly, said m.","code":429}}`), 429, "said m.", true},
 		"chat, object declared a stream": {chat, declared("text/event-stream", `{"error":{"message":"No, said m.","code":400}}`), 400, "said m.", false},
-		"messages, overloaded":           {messages, says(started, `{"type":"error","error":{"type":"overloaded_error","message":"Busy, said m."}}`), 503, "said m.", true},
+		"messages, overloaded":           {messages, says(started, `{"type":"error","error":{"type":"overloaded_error","message":"Busy, said m."}}`), 529, `"type":"overloaded_error","message":"Busy, said m."`, true},
 		"messages, invalid":              {messages, says(started, `{"type":"error","error":{"type":"invalid_request_error","message":"Bad, said m."}}`), 400, "said m.", false},
 		"chat, a bare end":               {chat, says("[DONE]"), 502, "empty", true},
 		"chat, a role alone":             {chat, says(role, "[DONE]"), 502, "empty", true},
