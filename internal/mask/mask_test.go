@@ -369,6 +369,7 @@ func TestNumbersOfAProtocolStay(t *testing.T) {
 		`{"thinking":{"type":"enabled","budget_tokens":2048},"max_tokens":4096}`,
 		`{"generationConfig":{"maxOutputTokens":1024,"thinkingConfig":{"thinkingBudget":2048}},"contents":[]}`,
 		`{"usage":{"input_tokens":1234,"details":{"cached":[1234]}},"created_at":4111111111111111}`,
+		`{"generationConfig":{"responseSchema":{"type":"STRING"},"maxOutputTokens":1234}}`,
 		`{"content":[{"words":[{"word":"a","start":1234}]}],"eval_count":1234}`,
 	} {
 		if kind, got := m.Refused([]byte(body)), m.Body([]byte(body), nil); kind != "" || string(got) != body {
@@ -379,6 +380,7 @@ func TestNumbersOfAProtocolStay(t *testing.T) {
 		`{"pin":1234}`, `{"max_tokens":[1234]}`, `{"max_tokens":9,"a":1234}`, `[{"max_tokens":1234}]`, `{"usage":{},"a":[1234]}`, `{"usage":[1234]}`,
 		`{"messages":[{"content":[{"type":"tool_use","input":{"max_tokens":1234}}]}]}`, `{"metadata":{"usage":{"n":1234}}}`,
 		`{"a":"seed","b":1234}`, `{"seed":"1234"}`, `{"tools":[{"seed":1234}]}`,
+		`{"generationConfig":{"responseSchema":{"properties":{"a":{"enum":[1234]}}}}}`,
 	} {
 		if kind, got := m.Refused([]byte(body)), m.Body([]byte(body), nil); kind != "pin" || bytes.Contains(got, []byte("1234")) {
 			t.Errorf("%s is refused for its %q, and becomes %s", body, kind, got)

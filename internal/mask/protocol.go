@@ -26,6 +26,9 @@ var protocolObjects = setOf(
 	"usage", "usageMetadata", "metrics",
 )
 
+// schemas are members of protocolObjects that callers write: their numbers may be content.
+var schemas = setOf("responseSchema", "responseJsonSchema", "_responseJsonSchema", "response_schema", "response_json_schema")
+
 func setOf(names ...string) map[string]struct{} {
 	set := make(map[string]struct{}, len(names))
 	for _, name := range names {
@@ -40,6 +43,7 @@ type nesting struct {
 	root     byte   // of the outermost, { or [
 	member   []byte // the text before, which names what follows if that is a value
 	protocol bool   // within one of protocolObjects
+	schema   bool   // within one of schemas
 }
 
 // open enters an object or an array, and leave leaves it.
@@ -47,21 +51,24 @@ func (n *nesting) open(c byte) {
 	if n.depth++; n.depth == 1 {
 		n.root = c
 	}
-	if n.depth == 2 && n.root == '{' && c == '{' {
+	switch {
+	case n.depth == 2 && n.root == '{' && c == '{':
 		_, n.protocol = protocolObjects[string(n.member)]
+	case n.depth == 3 && n.protocol:
+		_, n.schema = schemas[string(n.member)]
 	}
 }
 
 func (n *nesting) leave() {
-	if n.depth--; n.depth < 2 {
-		n.protocol = false
-	}
+	n.depth--
+	n.schema = n.schema && n.depth >= 3
+	n.protocol = n.protocol && n.depth >= 2
 }
 
 // protocolNumber reports whether a number that stands here is one of a protocol.
 func (n *nesting) protocolNumber() bool {
 	if n.protocol {
-		return true
+		return !n.schema
 	}
 	_, known := protocolNumbers[string(n.member)]
 	return known && n.depth == 1 && n.root == '{'

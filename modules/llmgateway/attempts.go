@@ -19,6 +19,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		failures []apierror.Attempt
 		failure  *plugins.Error
 		outcome  routing.Outcome
+		again    bool // the target was asked without what it had refused
 	)
 	places := c.repetition.places
 	if places == nil {
@@ -59,7 +60,11 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			}
 		}
 		failures = append(failures, apierror.Attempt{Target: target.Name, Status: failure.Status, Message: failure.Message})
-		if outcome == routing.Abort {
+		if outcome == routing.Again && !again {
+			again = true
+			continue
+		}
+		if outcome == routing.Abort || outcome == routing.Again {
 			break
 		}
 		atOnce := waits(failure) && !final && places[i+1].CanReplace(&places[i])
@@ -70,7 +75,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			}
 			continue
 		}
-		if i, tries = i+1, 1; time.Now().After(deadline) {
+		if i, tries, again = i+1, 1, false; time.Now().After(deadline) {
 			break
 		}
 	}

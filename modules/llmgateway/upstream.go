@@ -62,8 +62,9 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
 	case isEmpty(e):
 		return e, routing.Failover
-	case e.Param == "reasoning.summary" && a.call.dialect != plugins.Responses && a.target.Account.RefusesSummary(a.target.Model): // which the client did not ask for by this name
-		return e, routing.Retry
+	case e.Param == "reasoning.summary" && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
+		a.target.Account.AskNoSummary(a.target.Model)
+		return e, routing.Again
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		return e, routing.Retry
 	}

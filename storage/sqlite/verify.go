@@ -198,20 +198,35 @@ func (v *verification) findable(ctx context.Context, after, last int64, rows []*
 
 // checkNames counts the names that are not as they were written.
 func (v *verification) checkNames(ctx context.Context) error {
-	return v.c.query(ctx, "SELECT name, hash FROM names", nil, func(row []driver.Value) error {
+	return v.eachRow(ctx, "SELECT id, name, hash FROM names WHERE id > ? ORDER BY id LIMIT ?", func(row []driver.Value) {
 		if compareHash(row[0], row[1]) != nil {
 			v.texts++
 		}
-		return v.rest(ctx)
 	})
 }
 
 // checkItems counts the items of conversations that are not as they were written.
 func (v *verification) checkItems(ctx context.Context) error {
-	return v.c.query(ctx, "SELECT "+columnList(itemColumns, "")+" FROM conversation_items", nil, func(row []driver.Value) error {
+	return v.eachRow(ctx, "SELECT n, "+columnList(itemColumns, "")+" FROM conversation_items WHERE n > ? ORDER BY n LIMIT ?", func(row []driver.Value) {
 		if compareRow(itemColumns, row) != nil {
 			v.items++
 		}
-		return v.rest(ctx)
 	})
+}
+
+// eachRow calls check with each row of a query, without its first column. The query takes the first
+// column of the last row, and how many rows to answer.
+func (v *verification) eachRow(ctx context.Context, query string, check func(row []driver.Value)) error {
+	for last, more := int64(math.MinInt64), true; more; {
+		more = false
+		err := v.c.query(ctx, query, []driver.Value{last, int64(verifiedAtOnce)}, func(row []driver.Value) error {
+			last, more = row[0].(int64), true
+			check(row[1:])
+			return nil
+		})
+		if err = cmp.Or(err, v.rest(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -49,13 +49,10 @@ type Account struct {
 	withoutSummary sync.Map
 }
 
-// RefusesSummary notes that the provider refuses to summarize the reasoning of a model, as OpenAI does
+// AskNoSummary notes that the provider refuses to summarize the reasoning of a model, as OpenAI does
 // for organisations that it has not verified
-// (https://help.openai.com/en/articles/10910291-api-organization-verification). It reports whether this is news.
-func (a *Account) RefusesSummary(model string) (isNew bool) {
-	_, known := a.withoutSummary.LoadOrStore(model, struct{}{})
-	return !known
-}
+// (https://help.openai.com/en/articles/10910291-api-organization-verification).
+func (a *Account) AskNoSummary(model string) { a.withoutSummary.Store(model, struct{}{}) }
 
 // Caller is whoever makes a call.
 type Caller interface {

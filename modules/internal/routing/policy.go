@@ -13,6 +13,8 @@ type Outcome uint8
 const (
 	// Answered: the client has the answer.
 	Answered Outcome = iota
+	// Again: the same target may answer a request without what it has refused, at once.
+	Again
 	// Retry: the same target may answer after a pause, or another target.
 	Retry
 	// Failover: only another target may answer.
