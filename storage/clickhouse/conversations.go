@@ -166,36 +166,72 @@ const itemRecord = "ALTER TABLE conversation_changes{cluster} ADD COLUMN IF NOT 
 // CountItems implements storage.RecordEraser.
 func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, err error) {
 	err = b.reading(ctx, org, "counting items of conversations in ClickHouse", func(r *reader) error {
-		return r.query(ctx, "SELECT toInt64(uniqExact(conversation, item)) FROM conversation_changes WHERE "+all(ofOrg, "change = 'added'", r.these("record", ids)), func(rows driver.Rows) error {
-			return rows.Scan(&n)
-		})
+		_, found, err := r.changedBy(ctx, ids)
+		for _, c := range found {
+			for _, item := range c.Items {
+				if slices.Contains(ids, item.Record) {
+					n++
+				}
+			}
+		}
+		return err
 	})
 	return n, err
 }
 
+// changedBy returns the ids of the conversations that records have changed, and those of them that
+// are not deleted, with the lengths of their items.
+func (r *reader) changedBy(ctx context.Context, records []uuid.UUID) (ids []string, found []*storage.Conversation, err error) {
+	p := r.withOwnParams()
+	err = p.query(ctx, "SELECT DISTINCT conversation FROM conversation_changes WHERE "+all(ofOrg, p.these("record", records)), textTo(&ids))
+	if err != nil || len(ids) == 0 {
+		return nil, nil, err
+	}
+	found, err = r.conversations(ctx, ids, false)
+	return ids, found, err
+}
+
 // eraseItems deletes the items that records have added to conversations, and the conversations in
-// which all others were added without a call.
+// which all others were added without a call. Other calls may have added an item again, which the
+// conversation had: these rows go, too, or the item would be back.
 func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) error {
 	r, err := b.reader(org)
 	if err != nil {
 		return err
 	}
-	these := r.these("record", ids)
-	var changed []string
-	if err := r.query(ctx, "SELECT DISTINCT conversation FROM conversation_changes WHERE "+all(ofOrg, these), textTo(&changed)); err != nil || len(changed) == 0 {
+	changed, found, err := r.changedBy(ctx, ids)
+	if err != nil || len(changed) == 0 {
 		return err
 	}
-	found, err := r.conversations(ctx, changed, false)
+	gone := changed                    // also those that a client has deleted
+	erased := make(map[[2]string]bool) // the conversations and ids of items
+	for _, c := range found {
+		if c.WithoutErased(func(record uuid.UUID) bool { return slices.Contains(ids, record) }) == nil {
+			continue
+		}
+		gone = slices.DeleteFunc(gone, func(id string) bool { return id == c.ID })
+		for _, item := range c.Items {
+			if slices.Contains(ids, item.Record) {
+				erased[[2]string{c.ID, item.ID}] = true
+			}
+		}
+	}
+	these := r.these("record", ids)
+	var conversations, items []string // of the items that were added again
+	err = r.query(ctx, "SELECT conversation, item FROM conversation_changes WHERE "+all(ofOrg, "change = 'added'", "conversation IN (SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, these)+")")+
+		" GROUP BY conversation, item HAVING countIf("+these+") > 0 AND countIf(NOT "+these+") > 0", func(rows driver.Rows) error {
+		var c, item string
+		err := rows.Scan(&c, &item)
+		if erased[[2]string{c, item}] {
+			conversations, items = append(conversations, c), append(items, item)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	gone := changed // also those that a client has deleted
-	for _, c := range found {
-		if c.WithoutErased(func(record uuid.UUID) bool { return slices.Contains(ids, record) }) != nil {
-			gone = slices.DeleteFunc(gone, func(id string) bool { return id == c.ID })
-		}
-	}
-	return r.mutate(ctx, "conversation_changes", "DELETE FROM conversation_changes"+b.onCluster(), "("+these+" OR conversation IN "+r.bind(gone, "Array(String)")+")")
+	return r.mutate(ctx, "conversation_changes", "DELETE FROM conversation_changes"+b.onCluster(), "("+these+" OR conversation IN "+r.bind(gone, "Array(String)")+
+		" OR change = 'added' AND has(arrayZip("+r.bind(conversations, "Array(String)")+", "+r.bind(items, "Array(String)")+"), (conversation, item)))")
 }
 
 // prunedConversations bounds the conversations that one statement deletes.

@@ -171,6 +171,15 @@ func testErasedItems(t *testing.T, open opener) {
 		add(0, "acme", "without calls", none, "client's")
 		add(0, "acme", "earlier version's", unknown, "client's", "of anybody")
 		add(1, "acme", "earlier version's", ada, "ada's")
+		add(0, "acme", "repeated", bob, "bob's")
+		add(1, "acme", "repeated", ada, "ada's", "removed", "bob's", "again")
+		add(2, "acme", "repeated", bob, "ada's")
+		remove := func(at storage.Timestamp, item string) {
+			batch.Annotations = append(batch.Annotations, &storage.Annotation{Org: "acme", At: epoch + at, Conversation: &storage.ConversationChange{ID: "repeated", Remove: item}})
+		}
+		remove(3, "removed")
+		remove(3, "again")
+		add(4, "acme", "repeated", bob, "again")
 		add(0, "globex", "hers", ada, "ada's")
 		s.write(batch)
 		check := func(org string, counted int64, want map[string][]string) {
@@ -190,9 +199,9 @@ func testErasedItems(t *testing.T, open opener) {
 			}
 		}
 		globex := map[string][]string{"hers": {"ada's"}}
-		check("acme", 4, map[string][]string{
+		check("acme", 5, map[string][]string{
 			"shared": {"client's", "ada's", "bob's"}, "hers": {"client's", "ada's", "ada's second"}, "without calls": {"client's"},
-			"earlier version's": {"client's", "of anybody", "ada's"},
+			"earlier version's": {"client's", "of anybody", "ada's"}, "repeated": {"bob's", "ada's", "again"},
 		})
 		check("globex", 1, globex)
 		for range 2 {
@@ -202,7 +211,7 @@ func testErasedItems(t *testing.T, open opener) {
 			if err := eraser.EraseUnused(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			check("acme", 0, map[string][]string{"shared": {"client's", "bob's"}, "without calls": {"client's"}, "earlier version's": {"client's", "of anybody"}})
+			check("acme", 0, map[string][]string{"shared": {"client's", "bob's"}, "without calls": {"client's"}, "earlier version's": {"client's", "of anybody"}, "repeated": {"bob's", "again"}})
 			check("globex", 1, globex)
 			s.reopen(batch.End)
 			eraser = s.Backend.(storage.RecordEraser)

@@ -52,28 +52,51 @@ func (m *Memory) Conversations(ctx context.Context, org, after string, limit int
 // CountItems implements storage.RecordEraser.
 func (m *Memory) CountItems(ctx context.Context, org string, ids []uuid.UUID) (int64, error) {
 	return query(ctx, m, func() (n int64, _ error) {
-		for _, a := range m.changes[org] {
-			if c := a.Conversation; slices.Contains(ids, c.Record) {
-				n += int64(len(c.Add))
-			}
+		for _, items := range m.itemsOf(org, ids) {
+			n += int64(len(items))
 		}
 		return n, nil
 	})
 }
 
-// eraseItems leaves conversations what storage.Conversation.WithoutErased says.
+// itemsOf returns the ids of the items that records have added to each conversation.
+func (m *Memory) itemsOf(org string, ids []uuid.UUID) map[string][]string {
+	found := make(map[string][]string)
+	for _, a := range m.changes[org] {
+		id := a.Conversation.ID
+		if _, again := found[id]; again {
+			continue
+		}
+		found[id] = nil
+		if c := storage.ConversationOf(m.changesOf(org, id)); c != nil {
+			for _, item := range c.Items {
+				if slices.Contains(ids, item.Record) {
+					found[id] = append(found[id], item.ID)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// eraseItems leaves conversations what storage.Conversation.WithoutErased says. An item is not back
+// because another call had added it again.
 func (m *Memory) eraseItems(org string, ids []uuid.UUID) {
 	erased := func(record uuid.UUID) bool { return slices.Contains(ids, record) }
+	items := m.itemsOf(org, ids)
 	var remaining []*storage.Annotation
 	for _, a := range m.changes[org] {
 		if c := storage.ConversationOf(m.changesOf(org, a.Conversation.ID)); c != nil && c.WithoutErased(erased) == nil {
 			continue
 		}
-		if erased(a.Conversation.Record) {
-			change := *a.Conversation
-			change.Add, change.Items = nil, nil
-			a = &storage.Annotation{Org: a.Org, At: a.At, Conversation: &change}
+		change := *a.Conversation
+		change.Add, change.Items = nil, nil
+		for i, item := range a.Conversation.Add {
+			if !erased(change.Record) && !slices.Contains(items[change.ID], item) {
+				change.Add, change.Items = append(change.Add, item), append(change.Items, a.Conversation.Items[i])
+			}
 		}
+		a = &storage.Annotation{Org: a.Org, At: a.At, Conversation: &change}
 		remaining = append(remaining, a)
 	}
 	m.changes[org] = remaining
