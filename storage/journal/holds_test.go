@@ -272,8 +272,9 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	alone(s.Journal)
 	s.holds.set(t, s.Journal, holdOf("two", ofPerson))
 	s.clock.Add((48 * time.Hour).Milliseconds())
-	cutoff := s.options.Load().cutoff(24 * time.Hour)
-	run, err := s.maintenance.newRetention(t.Context(), cutoff)
+	now := s.options.Load().now()
+	before := cutoff(now, 24*time.Hour)
+	run, err := s.maintenance.newRetention(t.Context(), now, before)
 	if err != nil || run == nil {
 		t.Fatal(run, err)
 	}
@@ -286,10 +287,10 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	s.log.close(s.log.active)
 	s.log.turn.Unlock()
 	flush(t, s.Journal)
-	if err := run.expire(t.Context(), cutoff); err != nil {
+	if err := run.expire(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	if err := run.prune(t.Context(), cutoff, cutoff); !errors.Is(err, errHoldsChanged) {
+	if err := run.prune(t.Context(), before, before); !errors.Is(err, errHoldsChanged) {
 		t.Errorf("retention goes on: %v", err)
 	}
 	s.maintenance.pass(t.Context())
@@ -333,13 +334,13 @@ func TestRetentionKeepsWhatOtherNodesWriteMeanwhile(t *testing.T) {
 		return r
 	}
 	gone := write(one, 1)
-	cutoff := storage.Millis(now.now().Add(-24 * time.Hour))
-	run, err := one.maintenance.newRetention(t.Context(), cutoff)
+	before := cutoff(now.now(), 24*time.Hour)
+	run, err := one.maintenance.newRetention(t.Context(), now.now(), before)
 	if err != nil || run == nil {
 		t.Fatal(run, err)
 	}
 	late := write(two, 3)
-	if err := run.prune(t.Context(), cutoff, cutoff); err != nil {
+	if err := run.prune(t.Context(), before, before); err != nil {
 		t.Fatal(err)
 	}
 	found, err := one.Backend().Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 10})

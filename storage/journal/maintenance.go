@@ -85,8 +85,9 @@ func (m *maintenance) pass(ctx context.Context) {
 	m.retire()
 	m.restoreDatabase(ctx)
 	o := m.j.options.Load()
-	content, records := o.cutoff(o.contentRetention()), o.cutoff(o.Retention)
-	run, err := m.newRetention(ctx, max(content, records))
+	now := o.now()
+	content, records := cutoff(now, o.contentRetention()), cutoff(now, o.Retention)
+	run, err := m.newRetention(ctx, now, max(content, records))
 	if err == nil && run != nil {
 		err = run.expire(ctx, content)
 	}

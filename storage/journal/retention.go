@@ -33,17 +33,17 @@ type retention struct {
 }
 
 // cutoff is the time before which a retention ends, 0 for one without an end.
-func (o *Options) cutoff(retention time.Duration) storage.Timestamp {
+func cutoff(now time.Time, retention time.Duration) storage.Timestamp {
 	if retention <= 0 {
 		return 0
 	}
-	return storage.Millis(o.now().Add(-retention))
+	return storage.Millis(now.Add(-retention))
 }
 
 // newRetention finds what holds keep of the records from before a time. It returns nil if the
-// next run is soon enough.
-func (m *maintenance) newRetention(ctx context.Context, before storage.Timestamp) (*retention, error) {
-	r := &retention{j: m.j, oldest: before}
+// run after now is soon enough.
+func (m *maintenance) newRetention(ctx context.Context, now time.Time, before storage.Timestamp) (*retention, error) {
+	r := &retention{j: m.j, oldest: before, at: now}
 	if before == 0 {
 		return r, nil
 	}
@@ -66,7 +66,6 @@ func (m *maintenance) newRetention(ctx context.Context, before storage.Timestamp
 	if err := m.j.UnderHolds(ctx, r.orgs, func(holds []Hold) error { r.holds = holds; return nil }); err != nil {
 		return nil, err
 	}
-	now := m.j.options.Load().now()
 	if last := m.retention; last != nil && len(r.holds) > 0 && SameHolds(last.holds, r.holds) && now.Sub(last.at) < retentionEvery {
 		return nil, nil
 	}
@@ -101,7 +100,6 @@ func (m *maintenance) newRetention(ctx context.Context, before storage.Timestamp
 	for number, ordinals := range r.content { // two holds may have the same record
 		r.content[number] = slices.Compact(ordinals)
 	}
-	r.at = now
 	return r, nil
 }
 
