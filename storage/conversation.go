@@ -20,8 +20,8 @@ type Conversations interface {
 	// those whose ids come after the id after, in the order of the bytes of ids.
 	Conversations(ctx context.Context, org, after string, limit int) ([]*Conversation, error)
 	// PruneConversations is Prune for the items of conversations, and for
-	// conversations that nothing has changed since.
-	PruneConversations(ctx context.Context, before Timestamp) (more bool, err error)
+	// conversations that nothing has changed since, but not for those of spared organisations.
+	PruneConversations(ctx context.Context, before Timestamp, spared []string) (more bool, err error)
 }
 
 // ErrNoItem means that a page begins after an item that the conversation lacks.

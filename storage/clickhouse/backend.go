@@ -56,6 +56,7 @@ type Backend struct {
 	conn     clickhouse.Conn
 	contents storage.Contents
 	pruned   time.Time // what conversations had before is deleted
+	spared   []string  // but not of these organisations
 	node     uuid.UUID // storage.Host.Journal
 
 	// marked are the partitions that have the mark of this node, nil until it is known. Write and Prune alone

@@ -238,10 +238,14 @@ func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) e
 const prunedConversations = 1000
 
 // PruneConversations drops the days of items that lie before a time, and deletes, once a
-// day, what is left of conversations that nothing has changed since.
-func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+// day, what is left of conversations that nothing has changed since. If organisations are spared,
+// it deletes the others' items, once a day, since days have those of all.
+func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp, spared []string) (more bool, err error) {
 	day := before.Time().UTC().Truncate(24 * time.Hour)
-	if more, err = b.drop(ctx, "conversation_changes", before); more || err != nil || !day.After(b.pruned) {
+	if len(spared) == 0 {
+		more, err = b.drop(ctx, "conversation_changes", before)
+	}
+	if more || err != nil || day.Before(b.pruned) || day.Equal(b.pruned) && slices.Equal(spared, b.spared) {
 		return more, err
 	}
 	conn, _, err := b.opened()
@@ -250,8 +254,9 @@ func (b *Backend) PruneConversations(ctx context.Context, before storage.Timesta
 	}
 	r := &reader{conn: conn, params: new(params)}
 	limit := r.time(storage.Millis(day))
+	pruned := "org != '' AND NOT has(" + r.bind(spared, "Array(String)") + ", org)" // marks stay
 	var orgs, ids []string
-	err = r.query(ctx, "SELECT org, conversation FROM conversation_changes WHERE item = '' GROUP BY org, conversation HAVING max(changed_at) < "+limit+
+	err = r.query(ctx, "SELECT org, conversation FROM conversation_changes WHERE "+pruned+" AND item = '' GROUP BY org, conversation HAVING max(changed_at) < "+limit+
 		" AND (org, conversation) NOT IN (SELECT org, conversation FROM conversation_changes WHERE changed_at >= "+limit+") LIMIT "+r.integer(prunedConversations),
 		func(rows driver.Rows) error {
 			var org, id string
@@ -259,15 +264,15 @@ func (b *Backend) PruneConversations(ctx context.Context, before storage.Timesta
 			orgs, ids = append(orgs, org), append(ids, id)
 			return err
 		})
-	if err == nil && len(ids) > 0 {
-		err = conn.Exec(ctx, "ALTER TABLE conversation_changes"+b.onCluster()+" DELETE WHERE changed_at < "+limit+
-			" AND has(arrayZip("+r.bind(orgs, "Array(String)")+", "+r.bind(ids, "Array(String)")+"), (org, conversation)) SETTINGS mutations_sync = 1", r.args...)
+	if err == nil && (len(ids) > 0 || len(spared) > 0) {
+		err = conn.Exec(ctx, "ALTER TABLE conversation_changes"+b.onCluster()+" DELETE WHERE changed_at < "+limit+" AND "+pruned+
+			" AND (item != '' OR has(arrayZip("+r.bind(orgs, "Array(String)")+", "+r.bind(ids, "Array(String)")+"), (org, conversation))) SETTINGS mutations_sync = 1", r.args...)
 	}
 	if err != nil {
 		return false, fmt.Errorf("deleting old conversations from ClickHouse: %w", explain(ctx, err))
 	}
 	if more = len(ids) == prunedConversations; !more {
-		b.pruned = day
+		b.pruned, b.spared = day, spared
 	}
 	return more, nil
 }

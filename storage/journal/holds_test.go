@@ -202,6 +202,28 @@ func TestRetentionKeepsItemsUnderHold(t *testing.T) {
 	wantItems(nil)
 }
 
+// The holds of one organisation keep nothing of what clients of others have added to conversations.
+func TestHoldsSpareNoOtherOrganisation(t *testing.T) {
+	s := newHeldStore(t, Options{ContentRetention: 24 * time.Hour})
+	for _, org := range []string{"acme", "globex"} {
+		c := &storage.ConversationChange{ID: "c", Created: true, Metadata: "{}", Add: []string{"0"}, Items: []string{"{}"}, Record: storage.NoCall}
+		if err := s.AppendAnnotation(&storage.Annotation{Org: org, At: s.all[59].CreatedAt, Conversation: c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush(t, s.Journal)
+	s.holds.set(t, s.Journal, holdOf("one", ofPerson))
+	s.clock.Add((48 * time.Hour).Milliseconds())
+	eventually(t, "the other's conversation is deleted", func() bool {
+		signal(s.maintenance.wake)
+		_, err := s.Conversation(t.Context(), "globex", "c", storage.AllItems)
+		return errors.Is(err, storage.ErrNotFound)
+	})
+	if c, err := s.Conversation(t.Context(), "acme", "c", storage.AllItems); err != nil || len(c.Items) != 1 {
+		t.Errorf("where a hold is, the conversation is %+v, %v", c, err)
+	}
+}
+
 // Nothing is deleted while the holds cannot be read.
 func TestRetentionWaitsForTheHolds(t *testing.T) {
 	s := newHeldStore(t, Options{Retention: 24 * time.Hour})

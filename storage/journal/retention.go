@@ -168,7 +168,10 @@ func (r *retention) expire(ctx context.Context, before storage.Timestamp) error 
 // content.
 func (r *retention) prune(ctx context.Context, content, records storage.Timestamp) error {
 	if err := r.pruneBefore(ctx, content, storage.EraseContent, func(ctx context.Context, before storage.Timestamp) (bool, error) {
-		more, err := r.j.backend.PruneConversations(ctx, before)
+		more, err := r.j.backend.PruneConversations(ctx, before, nil)
+		if err == nil && !more && before < content { // clients' items, which no record has, are deleted by this alone
+			more, err = r.j.backend.PruneConversations(ctx, content, r.holding())
+		}
 		if keeper, ok := r.j.backend.(storage.ContentKeeper); ok && err == nil && !more {
 			return keeper.PruneContent(ctx, before)
 		}
@@ -182,6 +185,14 @@ func (r *retention) prune(ctx context.Context, content, records storage.Timestam
 		}
 		return r.j.backend.Prune(ctx, before)
 	})
+}
+
+// holding returns the organisations that have holds.
+func (r *retention) holding() (orgs []string) {
+	for _, h := range r.holds {
+		orgs = append(orgs, h.Org)
+	}
+	return slices.Compact(orgs) // holds are by organisation: see Journal.UnderHolds
 }
 
 // pruneBefore deletes what is older than a time: by prune up to the oldest record under hold, and

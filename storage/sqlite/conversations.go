@@ -194,17 +194,18 @@ func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (
 
 // PruneConversations deletes items that were added before a time, and conversations
 // that were changed before it.
-func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.pruneWith(func(w *writer) (bool, error) { return w.pruneConversations(ctx, before) })
+func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp, spared []string) (more bool, err error) {
+	return b.pruneWith(func(w *writer) (bool, error) { return w.pruneConversations(ctx, before, spared) })
 }
 
-func (w *writer) pruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+func (w *writer) pruneConversations(ctx context.Context, before storage.Timestamp, spared []string) (more bool, err error) {
+	const notSpared = " AND org NOT IN (SELECT value FROM json_each(?))"
 	err = w.transaction(ctx, func() error {
-		items, err := w.delete("DELETE FROM conversation_items WHERE n IN (SELECT n FROM conversation_items WHERE added_at < ? LIMIT ?)", before)
+		items, err := w.delete("DELETE FROM conversation_items WHERE n IN (SELECT n FROM conversation_items WHERE added_at < ?"+notSpared+" LIMIT ?)", before, compactJSON(spared))
 		if more = items == int64(w.bounds.pruneRows); more || err != nil {
 			return err
 		}
-		old, err := w.delete("DELETE FROM conversations WHERE (org, id) IN (SELECT org, id FROM conversations WHERE changed_at < ? LIMIT ?)", before)
+		old, err := w.delete("DELETE FROM conversations WHERE (org, id) IN (SELECT org, id FROM conversations WHERE changed_at < ?"+notSpared+" LIMIT ?)", before, compactJSON(spared))
 		more = old == int64(w.bounds.pruneRows)
 		return err
 	})

@@ -101,9 +101,10 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 // neverPruned is so long ago that names are looked at first thing.
 const neverPruned = math.MinInt64 / 2
 
-// delete runs a statement that deletes at most bounds.pruneRows rows from before a time.
-func (w *writer) delete(statement string, before storage.Timestamp) (deleted int64, err error) {
-	result, err := w.c.exec(statement, int64(before), int64(w.bounds.pruneRows))
+// delete runs a statement that deletes at most bounds.pruneRows rows from before a time. The
+// statement's parameters are that time, others, and the bound.
+func (w *writer) delete(statement string, before storage.Timestamp, others ...driver.Value) (deleted int64, err error) {
+	result, err := w.c.exec(statement, append(append([]driver.Value{int64(before)}, others...), int64(w.bounds.pruneRows))...)
 	if err != nil {
 		return 0, err
 	}

@@ -126,12 +126,23 @@ func testConversations(t *testing.T, open opener) {
 	if orgs, err := s.Organisations(t.Context()); !slices.Equal(orgs, []string{"acme", "globex"}) || err != nil {
 		t.Errorf("the organisations are %q, %v", orgs, err)
 	}
-	for more := true; more; {
-		var err error
-		if more, err = s.PruneConversations(t.Context(), epoch+later-1000); err != nil {
-			t.Fatal(err)
+	prune := func(spared ...string) {
+		t.Helper()
+		for more := true; more; {
+			var err error
+			if more, err = s.PruneConversations(t.Context(), epoch+later-1000, spared); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	prune("acme", "globex")
+	check("acme", "old", 2, `{"a":"b"}`, "1")
+	check("globex", "c", 2, `{"a":"b"}`)
+	prune("globex")
+	check("acme", "c", later, `{}`, "0")
+	check("acme", "old", 0, "")
+	check("globex", "c", 2, `{"a":"b"}`)
+	prune()
 	check("acme", "c", later, `{}`, "0")
 	check("acme", "old", 0, "")
 	check("globex", "c", 0, "")

@@ -103,11 +103,13 @@ func (m *Memory) eraseItems(org string, ids []uuid.UUID) {
 }
 
 // PruneConversations implements storage.Conversations.
-func (m *Memory) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+func (m *Memory) PruneConversations(ctx context.Context, before storage.Timestamp, spared []string) (more bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for org, changes := range m.changes {
-		m.changes[org] = pruneConversations(changes, before)
+		if !slices.Contains(spared, org) {
+			m.changes[org] = pruneConversations(changes, before)
+		}
 	}
 	return false, m.usable(ctx)
 }

@@ -221,7 +221,7 @@ func (b *Backend) apply(e *entry) error {
 		more, err = b.Memory.Prune(ctx, e.Prune)
 	}
 	if err == nil && e.PruneConversations != 0 {
-		_, err = b.Memory.PruneConversations(ctx, e.PruneConversations)
+		_, err = b.Memory.PruneConversations(ctx, e.PruneConversations, e.Spared)
 	}
 	if err == nil && e.Erase != nil {
 		b.notes = slices.DeleteFunc(b.notes, func(a *storage.Annotation) bool { return a.Org == e.Org && slices.Contains(e.Erase, a.RequestID) })
@@ -250,8 +250,8 @@ func (b *Backend) PruneContent(ctx context.Context, before storage.Timestamp) (m
 }
 
 // PruneConversations deletes what conversations had whole partitions ago.
-func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.prune(ctx, &entry{PruneConversations: b.partition(before)})
+func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp, spared []string) (more bool, err error) {
+	return b.prune(ctx, &entry{PruneConversations: b.partition(before), Spared: spared})
 }
 
 func (b *Backend) prune(ctx context.Context, e *entry) (bool, error) {

@@ -105,6 +105,8 @@ type entry struct {
 	Notes    []note
 	// What is older than these times is deleted; the zero time deletes nothing.
 	Prune, PruneContent, PruneConversations storage.Timestamp
+	// Spared are the organisations to which PruneConversations does not apply.
+	Spared []string
 	// Erase are ids of records of Org that are erased.
 	Erase []uuid.UUID
 	Org   string
