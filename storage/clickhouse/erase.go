@@ -61,15 +61,22 @@ func (p *params) these(column string, ids []uuid.UUID) string {
 	return column + " IN " + p.bind(texts, "Array(UUID)")
 }
 
-// eraseTags deletes the tags of sessions that these records alone have.
+// eraseTags deletes the tags of sessions that these records alone have. It knows the tags before it
+// knows whose records there are, and deletes no others: batches are written meanwhile, records first,
+// and the tag of a session that gets a record stays with it.
 func (b *Backend) eraseTags(ctx context.Context, r *reader, these string) error {
-	var sessions []string
-	err := r.query(ctx, "SELECT session FROM records FINAL WHERE "+all(ofOrg, "session != ''", "session IN (SELECT session FROM records WHERE "+all(ofOrg, these)+")")+
-		" GROUP BY session HAVING countIf(NOT ("+these+")) = 0", textTo(&sessions))
+	const tag = "concat(toString(version), ' ', session)"
+	var tags, sessions []string
+	ofThese := all(ofOrg, "session != ''", "session IN (SELECT session FROM records WHERE "+all(ofOrg, these)+")")
+	err := r.query(ctx, "SELECT "+tag+" FROM session_tags WHERE "+ofThese, textTo(&tags))
+	if err != nil || len(tags) == 0 {
+		return err
+	}
+	err = r.query(ctx, "SELECT session FROM records FINAL WHERE "+ofThese+" GROUP BY session HAVING countIf(NOT ("+these+")) = 0", textTo(&sessions))
 	if err != nil || len(sessions) == 0 {
 		return err
 	}
-	return r.mutate(ctx, "session_tags", "DELETE FROM session_tags"+b.onCluster(), "session IN "+r.bind(sessions, "Array(String)"))
+	return r.mutate(ctx, "session_tags", "DELETE FROM session_tags"+b.onCluster(), all("session IN "+r.bind(sessions, "Array(String)"), tag+" IN "+r.bind(tags, "Array(String)")))
 }
 
 // mutate changes rows of the organisation, if there are any, at all replicas before it returns.
