@@ -51,8 +51,9 @@ type RecordEraser interface {
 	// leaves. It returns once that would survive a power cut. Unknown ids are passed over.
 	// Batches without these records may be written meanwhile.
 	EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope ErasureScope) error
-	// CountItems counts the items that records have added to conversations.
-	CountItems(ctx context.Context, org string, ids []uuid.UUID) (int64, error)
+	// CountItems counts the items that records have added to conversations. whole are the ids of the
+	// conversations of which WithoutErased leaves nothing without them.
+	CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, whole []string, err error)
 	// EraseUnused removes from the store what only erased records have needed, such as names that
 	// records share. Batches may be written meanwhile. After ErrCopiesRemain, the rest is done.
 	EraseUnused(ctx context.Context) error

@@ -216,7 +216,7 @@ func choose(ctx context.Context, j *journal.Journal, eraser storage.RecordEraser
 		if e.Records > erasedAtOnce {
 			return bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
 		}
-		items, err := eraser.CountItems(ctx, e.Org, ids)
+		items, _, err := eraser.CountItems(ctx, e.Org, ids)
 		e.Items += items
 		return err
 	})

@@ -164,10 +164,13 @@ func (r *reader) conversationIDs(ctx context.Context, after string, limit int) (
 const itemRecord = "ALTER TABLE conversation_changes{cluster} ADD COLUMN IF NOT EXISTS record UUID CODEC(ZSTD(1))"
 
 // CountItems implements storage.RecordEraser.
-func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, err error) {
+func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, whole []string, err error) {
 	err = b.reading(ctx, org, "counting items of conversations in ClickHouse", func(r *reader) error {
 		_, found, err := r.changedBy(ctx, ids)
 		for _, c := range found {
+			if c.WithoutErased(func(record uuid.UUID) bool { return slices.Contains(ids, record) }) == nil {
+				whole = append(whole, c.ID)
+			}
 			for _, item := range c.Items {
 				if slices.Contains(ids, item.Record) {
 					n++
@@ -176,7 +179,7 @@ func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (
 		}
 		return err
 	})
-	return n, err
+	return n, whole, err
 }
 
 // changedBy returns the ids of the conversations that records have changed, and those of them that

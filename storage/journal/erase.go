@@ -149,6 +149,8 @@ func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
 const (
 	erasePage = 1000
 	eraseRows = 200
+	// conversationPage is how many conversations are read at a time, with their items.
+	conversationPage = 100
 )
 
 // eraseRecords erases the records of erasures in the backend, those of one organisation and scope
@@ -193,6 +195,9 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 			}
 		}
 		if err == nil {
+			err = l.deleteConversations(ctx, org)
+		}
+		if err == nil {
 			err = l.change(erasures, func(e *Erasure) {
 				l.rowsErased(e)
 				e.Segment = max(e.Segment, l.j.log.newestRaw())
@@ -211,12 +216,62 @@ func (l *erasures) eraseRows(ctx context.Context, org string, ids []uuid.UUID, s
 	}
 	l.j.delivery.awaitWrite()
 	for some := range slices.Chunk(ids, eraseRows) {
-		l.j.options.Load().LowPriority(func() { err = eraser.EraseRecords(ctx, org, some, scope) })
+		l.j.options.Load().LowPriority(func() {
+			if err = l.takeConversations(ctx, eraser, org, some); err == nil {
+				err = eraser.EraseRecords(ctx, org, some, scope)
+			}
+		})
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// takeConversations notes which conversations go as a whole with records, before they do: from then
+// on, no change of them is written.
+func (l *erasures) takeConversations(ctx context.Context, eraser storage.RecordEraser, org string, ids []uuid.UUID) error {
+	l.j.delivery.writer.Lock() // no other call adds an item meanwhile
+	defer l.j.delivery.writer.Unlock()
+	_, whole, err := eraser.CountItems(ctx, org, ids)
+	if err != nil || len(whole) == 0 {
+		return err
+	}
+	hashed := make([][]byte, len(whole))
+	for i, id := range whole {
+		hashed[i] = conversationHashed(id)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.records.Load()
+	after, err := before.with(l.j.dir, org, hashed, storage.EraseRecord)
+	if err != nil {
+		return err
+	}
+	l.records.Store(after)
+	if err := l.save(); err != nil {
+		l.records.Store(before)
+		return err
+	}
+	return nil
+}
+
+// deleteConversations deletes the erased conversations that an older backend still has.
+func (l *erasures) deleteConversations(ctx context.Context, org string) error {
+	for after := ""; ; {
+		found, err := l.j.backend.Conversations(ctx, org, after, conversationPage)
+		if len(found) == 0 || err != nil {
+			return err
+		}
+		for _, c := range found {
+			if after = c.ID; !l.j.ErasedConversation(org, c.ID) {
+				continue
+			}
+			if err := l.j.AppendAnnotation(&storage.Annotation{Org: org, At: c.ChangedAt + 1, Conversation: &storage.ConversationChange{ID: c.ID, Deleted: true}}); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // find finds the erased records that the backend still has of an organisation, by scope,

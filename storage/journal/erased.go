@@ -19,7 +19,8 @@ import (
 
 // erasedName is the file of the erased records in the journal's directory: a key, and then an
 // entry for each record that an erasure has chosen, the keyed hash of its organisation and id with
-// a scope. The list of erasures says how much of the file holds.
+// a scope, and for each conversation that went with them. The list of erasures says how much of the
+// file holds.
 const erasedName = "erased"
 
 const (
@@ -31,8 +32,9 @@ const (
 
 type erasedHash [erasedHashBytes]byte
 
-// erasedRecords remembers which records were erased, so that neither a later version nor an import
-// nor a backup brings them back. It never changes. A nil one has none.
+// erasedRecords remembers which records were erased, and which conversations as a whole, so that
+// neither a later version nor an import nor a backup brings them back. It never changes. A nil one has
+// none.
 type erasedRecords struct {
 	key    []byte
 	scopes map[erasedHash]storage.ErasureScope
@@ -71,8 +73,8 @@ func (r *erasedRecords) add(entries []byte) {
 	}
 }
 
-// with returns r with more records of an organisation, and writes them to the file.
-func (r *erasedRecords) with(dir, org string, ids []uuid.UUID, scope storage.ErasureScope) (*erasedRecords, error) {
+// with returns r with more records of an organisation, or conversations, and writes them to the file.
+func (r *erasedRecords) with(dir, org string, ids [][]byte, scope storage.ErasureScope) (*erasedRecords, error) {
 	if len(ids) == 0 {
 		return r, nil
 	}
@@ -86,7 +88,7 @@ func (r *erasedRecords) with(dir, org string, ids []uuid.UUID, scope storage.Era
 		next.key, next.file, next.scopes = r.key, r.file, maps.Clone(r.scopes)
 	}
 	for _, id := range ids {
-		hash := next.hash(storage.RecordKey{Org: org, ID: id})
+		hash := next.hash(org, id)
 		text = append(append(text, hash[:]...), byte(scope))
 	}
 	at := next.file.Size
@@ -108,13 +110,22 @@ func (r *erasedRecords) with(dir, org string, ids []uuid.UUID, scope storage.Era
 	return next, err
 }
 
-// hash returns the keyed hash of a record.
-func (r *erasedRecords) hash(key storage.RecordKey) (hash erasedHash) {
+// hash returns the keyed hash of a record's id, or of what conversationHashed returns.
+func (r *erasedRecords) hash(org string, id []byte) (hash erasedHash) {
 	mac := hmac.New(sha256.New, r.key)
-	mac.Write(key.ID[:])
-	mac.Write([]byte(key.Org))
+	mac.Write(id)
+	mac.Write([]byte(org))
 	copy(hash[:], mac.Sum(nil))
 	return hash
+}
+
+// conversationHashed is what is hashed of a conversation's id. No record's id has its first bytes and,
+// in its organisation, the zero at the end.
+func conversationHashed(id string) []byte { return append([]byte(id), 0) }
+
+// hasConversation reports whether a conversation was erased as a whole.
+func (r *erasedRecords) hasConversation(org, id string) bool {
+	return r != nil && r.scopes[r.hash(org, conversationHashed(id))] > 0
 }
 
 // scope is what was erased of a record, 0 if it was not.
@@ -122,7 +133,7 @@ func (r *erasedRecords) scope(key storage.RecordKey) storage.ErasureScope {
 	if r == nil {
 		return 0
 	}
-	return r.scopes[r.hash(key)]
+	return r.scopes[r.hash(key.Org, key.ID[:])]
 }
 
 // apply removes from records what was erased of them: a restored segment may have it.
@@ -143,10 +154,15 @@ func (r *erasedRecords) apply(records []*storage.Record) []*storage.Record {
 	return kept
 }
 
-// applyTo removes the items of an erased record from a change of a conversation.
+// applyTo removes the items of an erased record from a change of a conversation, and everything from a
+// change of an erased conversation.
 func (r *erasedRecords) applyTo(a *storage.Annotation) {
 	c := a.Conversation
-	if c != nil && c.Record != uuid.Nil && r.scope(storage.RecordKey{Org: a.Org, ID: c.Record}) > 0 {
+	switch {
+	case c == nil || r == nil:
+	case r.hasConversation(a.Org, c.ID):
+		a.Conversation = &storage.ConversationChange{ID: c.ID, Deleted: c.Deleted}
+	case r.scope(storage.RecordKey{Org: a.Org, ID: c.Record}) > 0:
 		c.Add, c.Items = nil, nil
 	}
 }

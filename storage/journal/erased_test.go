@@ -564,3 +564,53 @@ func TestABatchThatComesAgainBringsNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A conversation that was erased as a whole does not come back by a batch that comes again, nor by a
+// database of before, in which the items of the call may be missing.
+func TestErasedConversationStaysErased(t *testing.T) {
+	b := new(deaf)
+	j := open(t, b, Options{Dir: t.TempDir()})
+	creation := storage.Annotation{Org: "acme", Conversation: &storage.ConversationChange{
+		ID: "hers", Created: true, User: person, Metadata: "{}", Add: []string{"client's"}, Items: []string{"{}"}, Record: storage.NoCall,
+	}}
+	has := func(items int) func() bool {
+		return func() bool {
+			found, err := b.Conversations(t.Context(), "acme", "", 10)
+			return err == nil && (len(found) == 0 && items == 0 || len(found) == 1 && len(found[0].Items) == items)
+		}
+	}
+	write := func(a storage.Annotation, items int) { // as another journal does
+		t.Helper()
+		if err := b.backend.Write(t.Context(), &storage.Batch{Journal: uuid.New(), ID: uuid.NewString(), Annotations: []*storage.Annotation{&a}}); err != nil {
+			t.Fatal(err)
+		}
+		if !has(items)() {
+			t.Fatal("the backend has not taken it")
+		}
+	}
+	if err := j.AppendAnnotation(new(creation)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the backend has the conversation", has(1))
+	hers := uuid.New()
+	write(storage.Annotation{Org: "acme", At: 1, Conversation: &storage.ConversationChange{ID: "hers", Add: []string{"call's"}, Items: []string{"{}"}, Record: hers}}, 2)
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Records: 1, Items: 1}, []Chosen{{ID: hers}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the backend has erased it", func() bool { return !j.Erasures("acme")[0].Find })
+	b.hears.Store(true)
+	flush(t, j)
+	if !has(0)() {
+		t.Error("the conversation is back")
+	}
+	eventually(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 })
+	write(creation, 1)
+	if err := j.erasures.findAgain(); err != nil {
+		t.Fatal(err)
+	}
+	signal(j.maintenance.wake)
+	eventually(t, "the conversation is erased again", has(0))
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -94,13 +94,14 @@ func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 
 // take adds records to those that an erasure has to erase. It needs the mutex of the erasures.
 func (l *erasures) take(e *Erasure, chosen []Chosen) error {
-	ids, content := make([]uuid.UUID, len(chosen)), make([]storage.ContentRef, 0, len(chosen))
+	ids, hashed, content := make([]uuid.UUID, len(chosen)), make([][]byte, len(chosen)), make([]storage.ContentRef, 0, len(chosen))
 	for i, c := range chosen {
-		if ids[i] = c.ID; c.Content != (storage.ContentRef{}) && !l.j.Shared() {
+		ids[i], hashed[i] = c.ID, c.ID[:]
+		if c.Content != (storage.ContentRef{}) && !l.j.Shared() {
 			content = append(content, c.Content)
 		}
 	}
-	records, err := l.records.Load().with(l.j.dir, e.Org, ids, max(e.Scope, storage.EraseContent))
+	records, err := l.records.Load().with(l.j.dir, e.Org, hashed, max(e.Scope, storage.EraseContent))
 	if err != nil {
 		return fmt.Errorf("the list of erased records cannot be written: %w", err)
 	}
@@ -157,6 +158,11 @@ func (j *Journal) Erasures(org string) (all []Erasure) {
 // Erased is what was erased of a record, 0 if it was not.
 func (j *Journal) Erased(key storage.RecordKey) storage.ErasureScope {
 	return j.erasures.records.Load().scope(key)
+}
+
+// ErasedConversation reports whether a conversation was erased as a whole.
+func (j *Journal) ErasedConversation(org, id string) bool {
+	return j.erasures.records.Load().hasConversation(org, id)
 }
 
 // leftOf sorts entries into their segments.

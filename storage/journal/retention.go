@@ -266,7 +266,7 @@ func (r *retention) eraseUnheld(ctx context.Context, eraser storage.RecordEraser
 	}
 	ids := slices.Collect(maps.Keys(unheld))
 	if scope == storage.EraseContent && !r.j.Shared() { // the journal has the content, and the backend has items alone
-		if items, err := eraser.CountItems(ctx, org, ids); err != nil || items == 0 {
+		if items, _, err := eraser.CountItems(ctx, org, ids); err != nil || items == 0 {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -174,22 +175,36 @@ func (w *writer) eraseItems(ctx context.Context, key storage.RecordKey) error {
 const itemsOfRecord = "org = ? AND record = ?"
 
 // CountItems implements storage.RecordEraser.
-func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, err error) {
+func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, whole []string, err error) {
 	err = b.withReader(ctx, func(ctx context.Context, r reader) error {
+		remaining := make(map[string]bool) // whether an item remains that a client has not added without a call
 		for _, id := range ids {
-			if err := r.c.query(ctx, "SELECT count(*) FROM conversation_items WHERE "+itemsOfRecord, []driver.Value{org, id[:]}, func(row []driver.Value) error {
-				n += row[0].(int64)
+			if err := r.c.query(ctx, "SELECT conversation, count(*) FROM conversation_items WHERE "+itemsOfRecord+" GROUP BY conversation", []driver.Value{org, id[:]}, func(row []driver.Value) error {
+				remaining[row[0].(string)] = false
+				n += row[1].(int64)
 				return nil
 			}); err != nil {
 				return err
 			}
 		}
+		for c := range remaining {
+			if err := r.c.query(ctx, "SELECT DISTINCT record FROM conversation_items WHERE org = ? AND conversation = ? AND record IS NOT ?", []driver.Value{org, c, storage.NoCall[:]}, func(row []driver.Value) error {
+				record, known := row[0].([]byte)
+				remaining[c] = remaining[c] || !known || !slices.Contains(ids, uuid.UUID(record))
+				return nil
+			}); err != nil {
+				return err
+			}
+			if !remaining[c] {
+				whole = append(whole, c)
+			}
+		}
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("counting items of conversations in %s: %w", b.path, explain(err))
+		return 0, nil, fmt.Errorf("counting items of conversations in %s: %w", b.path, explain(err))
 	}
-	return n, nil
+	return n, whole, nil
 }
 
 // PruneConversations deletes items that were added before a time, and conversations

@@ -26,7 +26,7 @@ func eachConversation(ctx context.Context, o *Options, org string, do func(from,
 			return err
 		}
 		from.skip()
-		if c = c.WithoutErased(erased); c == nil {
+		if c = c.WithoutErased(erased); c == nil || o.To.ErasedConversation(org, c.ID) {
 			continue
 		}
 		there, err := to.find(ctx, c, nil)

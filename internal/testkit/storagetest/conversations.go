@@ -195,8 +195,12 @@ func testErasedItems(t *testing.T, open opener) {
 		s.write(batch)
 		check := func(org string, counted int64, want map[string][]string) {
 			t.Helper()
-			if n, err := eraser.CountItems(t.Context(), org, []uuid.UUID{ada, id(random(8))}); n != counted || err != nil {
+			n, whole, err := eraser.CountItems(t.Context(), org, []uuid.UUID{ada, id(random(8))})
+			if n != counted || err != nil {
 				t.Errorf("the record has added %d items, %v, want %d", n, err, counted)
+			}
+			if counted == 0 && whole != nil || counted > 0 && !slices.Equal(whole, []string{"hers"}) {
+				t.Errorf("the conversations %q go as a whole", whole)
 			}
 			found, err := s.Conversations(t.Context(), org, "", 10)
 			got := make(map[string][]string)

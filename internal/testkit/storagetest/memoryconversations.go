@@ -50,13 +50,17 @@ func (m *Memory) Conversations(ctx context.Context, org, after string, limit int
 }
 
 // CountItems implements storage.RecordEraser.
-func (m *Memory) CountItems(ctx context.Context, org string, ids []uuid.UUID) (int64, error) {
-	return query(ctx, m, func() (n int64, _ error) {
-		for _, items := range m.itemsOf(org, ids) {
+func (m *Memory) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, whole []string, err error) {
+	whole, err = query(ctx, m, func() (whole []string, _ error) {
+		for id, items := range m.itemsOf(org, ids) {
 			n += int64(len(items))
+			if c := storage.ConversationOf(m.changesOf(org, id)); c != nil && c.WithoutErased(func(record uuid.UUID) bool { return slices.Contains(ids, record) }) == nil {
+				whole = append(whole, id)
+			}
 		}
-		return n, nil
+		return whole, nil
 	})
+	return n, whole, err
 }
 
 // itemsOf returns the ids of the items that records have added to each conversation.
