@@ -103,6 +103,7 @@ func TestTail(t *testing.T) {
 // Who follows from what is not known any more is told so.
 func TestTailFromTheUnknown(t *testing.T) {
 	s := newSite(t)
+	s.tailing(`"all"`, "") // records are kept while somebody follows
 	id := s.record("default", &storage.Record{Org: "default"}, nil).String()
 	events, _ := s.tailing(`"all"`, "99.7")
 	if e := <-events; e.name != "skipped" || e.data != `{"count":null}` {
