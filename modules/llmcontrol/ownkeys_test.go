@@ -198,7 +198,7 @@ func TestOwnKeysOfMembers(t *testing.T) {
 	if ends, err := time.Parse(time.RFC3339, made.Get("expires_at").Str); made.Get("user").Str != "ada@acme.com" || made.Get("owner_id").Str != ada || err != nil || time.Until(ends) > time.Hour {
 		t.Error(made.Raw)
 	}
-	if got := s.must(secret, "GET", "/v1/key", "").Get("scopes").Raw; got != `["query","gateway","metrics"]` {
+	if got := s.must(secret, "GET", "/v1/key", "").Get("scopes").Raw; got != `["gateway","metrics","query"]` {
 		t.Error(got)
 	}
 	s.refused(404, "key", token("bo"), "DELETE", own+"/"+id, "")
