@@ -246,7 +246,7 @@ func TestTokensOfMembers(t *testing.T) {
 	if events, err := org.Log.Events(t.Context(), "acme", m.ID, "", 10); err != nil || len(events) != 2 || events[0].Action != "member.joined" || events[0].Actor.Key != m.ID {
 		t.Errorf("the first calls are told as %+v, %v", events, err)
 	}
-	const reader, contributor, owner = "gateway log metrics", "query write gateway log metrics", "query write gateway log admin metrics"
+	const reader, contributor, owner = "gateway log metrics", "gateway log metrics query write", "gateway log metrics query write admin"
 	for name, c := range map[string][2]string{
 		"a member":                       {verified, reader},
 		"in other letters":               {`"aud":"acme","email":"Ada@ACME.com","email_verified":"true"`, reader},

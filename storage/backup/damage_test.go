@@ -292,16 +292,16 @@ func TestNoDamageIsSilent(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want := maps.Clone(f.want)
+			want, record := maps.Clone(f.want), ""
 			if state == "open" {
 				if !d.open(t) {
 					t.Fatal(d.words)
 				}
 				do()
-				record := "record " + d.call(t, 9).ID.String()
+				record = "record " + d.call(t, 9).ID.String()
 				want.add("balance", "acme", credits.Balance{Account: credits.Account{Org: "acme"}, Granted: granted, Spent: price * (calls + 1)})
 				answers := d.answers(t)
-				want[record] = cmp.Or(answers[record], "the new record")
+				want[record] = cmp.Or(answers[record], newRecord)
 				d.close()
 				silent(t, "the open store", answers.missing(want), d.words)
 				d.words = nil
@@ -323,7 +323,11 @@ func TestNoDamageIsSilent(t *testing.T) {
 			}
 			var missing []string
 			if d.open(t) {
-				missing = d.answers(t).missing(want)
+				answers := d.answers(t)
+				if want[record] == newRecord { // whatever it says
+					want[record] = cmp.Or(answers[record], newRecord)
+				}
+				missing = answers.missing(want)
 				d.close()
 			}
 			silent(t, "the store", missing, d.words)
@@ -331,6 +335,9 @@ func TestNoDamageIsSilent(t *testing.T) {
 		})
 	}
 }
+
+// newRecord stands for a record that the open store did not answer.
+const newRecord = "the new record"
 
 // silent fails the test if something is missing and nobody has said so.
 func silent(t *testing.T, who string, missing, words []string) {

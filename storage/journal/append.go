@@ -70,7 +70,7 @@ func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 	if err := f.Redact(j.mask(f.Org, f.ContentMask())); err != nil {
 		return err
 	}
-	j.erasures.records.Load().applyTo(f)
+	f = j.erasures.records.Load().applyTo(f)
 	d := drafts.Get().(*draft)
 	defer d.free()
 	d.at = f.At

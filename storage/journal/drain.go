@@ -204,8 +204,8 @@ func (dv *delivery) writeBatch(ctx context.Context, d *batch, b *storage.Batch) 
 		dv.writer.Lock()
 		erased := dv.j.erasures.records.Load() // also what was erased since the attempt before
 		b.Records = erased.apply(b.Records)
-		for _, a := range b.Annotations {
-			erased.applyTo(a)
+		for i, a := range b.Annotations {
+			b.Annotations[i] = erased.applyTo(a)
 		}
 		for _, r := range b.Records {
 			if r.CreatedAt < dv.old {

@@ -133,7 +133,8 @@ func (r *erasedRecords) scope(key storage.RecordKey) storage.ErasureScope {
 	if r == nil {
 		return 0
 	}
-	return r.scopes[r.hash(key.Org, key.ID[:])]
+	id := key.ID // on the heap, for the hash, only here
+	return r.scopes[r.hash(key.Org, id[:])]
 }
 
 // apply removes from records what was erased of them: a restored segment may have it.
@@ -154,17 +155,24 @@ func (r *erasedRecords) apply(records []*storage.Record) []*storage.Record {
 	return kept
 }
 
-// applyTo removes the items of an erased record from a change of a conversation, and everything from a
-// change of an erased conversation.
-func (r *erasedRecords) applyTo(a *storage.Annotation) {
-	c := a.Conversation
-	switch {
-	case c == nil || r == nil:
-	case r.hasConversation(a.Org, c.ID):
-		a.Conversation = &storage.ConversationChange{ID: c.ID, Deleted: c.Deleted}
-	case r.scope(storage.RecordKey{Org: a.Org, ID: c.Record}) > 0:
-		c.Add, c.Items = nil, nil
+// applyTo returns an annotation without what was erased: the items of an erased record, and every
+// change of an erased conversation. The annotation itself stays as it is, because a backend may have it.
+func (r *erasedRecords) applyTo(a *storage.Annotation) *storage.Annotation {
+	if a.Conversation == nil || r == nil {
+		return a
 	}
+	change := *a.Conversation
+	switch {
+	case r.hasConversation(a.Org, change.ID):
+		change = storage.ConversationChange{ID: change.ID, Deleted: change.Deleted}
+	case r.scope(storage.RecordKey{Org: a.Org, ID: change.Record}) > 0:
+		change.Add, change.Items = nil, nil
+	default:
+		return a
+	}
+	remaining := *a
+	remaining.Conversation = &change
+	return &remaining
 }
 
 // TakeErasures has a journal that no process uses repeat the erasures that another directory of
