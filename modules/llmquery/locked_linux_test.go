@@ -24,8 +24,8 @@ func TestLockedDatabase(t *testing.T) {
 	defer index.Close()
 	lock := func(kind int16) {
 		t.Helper()
-		// The locks of a write-ahead log (https://sqlite.org/walformat.html).
-		if err := unix.FcntlFlock(index.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: 120, Len: 8}); err != nil {
+		// The locks of a write-ahead log (https://sqlite.org/walformat.html), once the store has none.
+		if err := unix.FcntlFlock(index.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: kind, Start: 120, Len: 8}); err != nil {
 			t.Fatal(err)
 		}
 	}
