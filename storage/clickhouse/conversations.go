@@ -165,14 +165,15 @@ const itemRecord = "ALTER TABLE conversation_changes{cluster} ADD COLUMN IF NOT 
 
 // CountItems implements storage.RecordEraser.
 func (b *Backend) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, whole []string, err error) {
+	erased := func(record uuid.UUID) bool { return slices.Contains(ids, record) }
 	err = b.reading(ctx, org, "counting items of conversations in ClickHouse", func(r *reader) error {
 		_, found, err := r.changedBy(ctx, ids)
 		for _, c := range found {
-			if c.WithoutErased(func(record uuid.UUID) bool { return slices.Contains(ids, record) }) == nil {
+			if c.WithoutErased(erased) == nil {
 				whole = append(whole, c.ID)
 			}
 			for _, item := range c.Items {
-				if slices.Contains(ids, item.Record) {
+				if erased(item.Record) {
 					n++
 				}
 			}
@@ -206,26 +207,28 @@ func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) e
 	if err != nil || len(changed) == 0 {
 		return err
 	}
-	gone := changed                    // also those that a client has deleted
-	erased := make(map[[2]string]bool) // the conversations and ids of items
+	erased := func(record uuid.UUID) bool { return slices.Contains(ids, record) }
+	remaining := make(map[string]bool)      // conversations
+	erasedItems := make(map[[2]string]bool) // of these, by the ids of the conversation and the item
 	for _, c := range found {
-		if c.WithoutErased(func(record uuid.UUID) bool { return slices.Contains(ids, record) }) == nil {
+		if c.WithoutErased(erased) == nil {
 			continue
 		}
-		gone = slices.DeleteFunc(gone, func(id string) bool { return id == c.ID })
+		remaining[c.ID] = true
 		for _, item := range c.Items {
-			if slices.Contains(ids, item.Record) {
-				erased[[2]string{c.ID, item.ID}] = true
+			if erased(item.Record) {
+				erasedItems[[2]string{c.ID, item.ID}] = true
 			}
 		}
 	}
+	gone := slices.DeleteFunc(changed, func(id string) bool { return remaining[id] }) // also those that a client has deleted
 	these := r.these("record", ids)
 	var conversations, items []string // of the items that were added again
 	err = r.query(ctx, "SELECT conversation, item FROM conversation_changes WHERE "+all(ofOrg, "change = 'added'", "conversation IN (SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, these)+")")+
 		" GROUP BY conversation, item HAVING countIf("+these+") > 0 AND countIf(NOT "+these+") > 0", func(rows driver.Rows) error {
 		var c, item string
 		err := rows.Scan(&c, &item)
-		if erased[[2]string{c, item}] {
+		if erasedItems[[2]string{c, item}] {
 			conversations, items = append(conversations, c), append(items, item)
 		}
 		return err
