@@ -19,7 +19,6 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		failures []apierror.Attempt
 		failure  *plugins.Error
 		outcome  routing.Outcome
-		again    bool // the target was asked without what it had refused
 	)
 	places := c.repetition.places
 	if places == nil {
@@ -60,11 +59,10 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			}
 		}
 		failures = append(failures, apierror.Attempt{Target: target.Name, Status: failure.Status, Message: failure.Message})
-		if outcome == routing.Again && !again {
-			again = true
+		if outcome == routing.Again {
 			continue
 		}
-		if outcome == routing.Abort || outcome == routing.Again {
+		if outcome == routing.Abort {
 			break
 		}
 		atOnce := waits(failure) && !final && places[i+1].CanReplace(&places[i])
@@ -75,7 +73,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			}
 			continue
 		}
-		if i, tries, again = i+1, 1, false; time.Now().After(deadline) {
+		if i, tries = i+1, 1; time.Now().After(deadline) {
 			break
 		}
 	}

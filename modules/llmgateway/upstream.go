@@ -62,7 +62,7 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
 	case isEmpty(e):
 		return e, routing.Failover
-	case e.Param == "reasoning.summary" && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
+	case e.Param == "reasoning.summary" && !a.to.NoSummary && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
 		a.target.Account.AskNoSummary(a.target.Model)
 		return e, routing.Again
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
