@@ -8,6 +8,8 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // indexFormat is another number whenever files are read, or the index is written, in another way.
@@ -55,15 +57,7 @@ func (r *Reader) Save() error {
 	if err = errors.Join(err, os.MkdirAll(filepath.Dir(r.index), 0o700)); err != nil {
 		return err
 	}
-	out, err := os.CreateTemp(filepath.Dir(r.index), "index-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(out.Name()) // unless it has become the index
-	_, err = out.Write(binary.BigEndian.AppendUint32(text.Bytes(), crc32.ChecksumIEEE(text.Bytes())))
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
-	}
-	r.unsaved = false
-	return os.Rename(out.Name(), r.index)
+	err = disk.Replace(r.index, binary.BigEndian.AppendUint32(text.Bytes(), crc32.ChecksumIEEE(text.Bytes())), 0o600)
+	r.unsaved = err != nil
+	return err
 }

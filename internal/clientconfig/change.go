@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // Change is a change of one file.
@@ -295,7 +297,7 @@ func (c *Change) Write() error {
 	if err := c.record.write(at); err != nil {
 		return err
 	}
-	if err := replace(c.File, c.After, c.mode&0o700); err != nil || c.record.Earlier == nil {
+	if err := disk.Replace(c.File, c.After, c.mode&0o700); err != nil || c.record.Earlier == nil {
 		return err
 	}
 	c.record.Earlier = nil
@@ -307,7 +309,7 @@ func (r *record) write(file string) error {
 	if err != nil {
 		return err
 	}
-	return replace(file, text, 0o600)
+	return disk.Replace(file, text, 0o600)
 }
 
 // Revert writes the change of an undo, and forgets the set-up. A file that the user has edited
@@ -327,7 +329,7 @@ func (c *Change) Revert() error {
 		for _, dir := range c.record.Folders {
 			_ = os.Remove(dir) // one that is not empty stays
 		}
-	} else if err := replace(c.File, c.After, mode); err != nil {
+	} else if err := disk.Replace(c.File, c.After, mode); err != nil {
 		return err
 	}
 	at, err := recordFile(c.File)
@@ -335,26 +337,4 @@ func (c *Change) Revert() error {
 		return err
 	}
 	return os.Remove(at)
-}
-
-// replace writes a file as a whole: a reader finds the old text or the new one.
-func replace(file string, text []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".weir-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // which fails if all went well
-	if _, err = f.Write(text); err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync() // else a power cut after the rename may leave an empty file
-	}
-	if errClose := f.Close(); err == nil {
-		err = errClose
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }

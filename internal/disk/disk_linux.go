@@ -1,4 +1,3 @@
-// Package disk tells how much room there is.
 package disk
 
 import "golang.org/x/sys/unix"

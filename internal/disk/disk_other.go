@@ -1,6 +1,5 @@
 //go:build !linux
 
-// Package disk tells how much room there is.
 package disk
 
 import "errors"

@@ -14,6 +14,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/zalando/go-keyring"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // Login is what is kept of a login.
@@ -113,18 +115,7 @@ func (f File) write(all []Login) error {
 	if err != nil {
 		return err
 	}
-	t, err := os.CreateTemp(filepath.Dir(f.path), ".login-*") // readable by the user alone
-	if err != nil {
-		return err
-	}
-	defer os.Remove(t.Name()) // which fails if all went well
-	if _, err = t.Write(text); err == nil {
-		err = t.Sync()
-	}
-	if err := errors.Join(err, t.Close()); err != nil {
-		return err
-	}
-	return os.Rename(t.Name(), f.path)
+	return disk.Replace(f.path, text, 0o600)
 }
 
 // Keep keeps a login in place of an earlier one at the same address.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // Secret returns the secret that is kept beside the journal. It is made when it is first asked for.
@@ -20,9 +22,5 @@ func (s *Store) Secret() ([]byte, error) {
 		return secret, err
 	}
 	secret = []byte(rand.Text())
-	fresh := path + ".new" // a crash leaves a whole secret or none
-	if err := os.WriteFile(fresh, secret, 0o600); err != nil {
-		return nil, err
-	}
-	return secret, os.Rename(fresh, path)
+	return secret, disk.Replace(path, secret, 0o600)
 }
