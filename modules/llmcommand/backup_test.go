@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -36,7 +37,7 @@ func TestBackupCommands(t *testing.T) {
 	running := true
 	t.Cleanup(func() {
 		if running {
-			_ = caddy.Stop()
+			storestest.Stop(t)
 		}
 	})
 	for _, store := range stores.InUse() {

@@ -21,6 +21,7 @@ import (
 
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	_ "github.com/weirhq/weir/modules/llmadmin"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/storage/sqlite"
@@ -50,11 +51,7 @@ func TestCaddy(t *testing.T) {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	t.Setenv(keyEnv, "secret")
 	t.Setenv(addressEnv, "http://"+api)
 

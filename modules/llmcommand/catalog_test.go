@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
@@ -53,11 +54,7 @@ func TestCatalogUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	var out bytes.Buffer
 	command := func(args ...string) error {
 		out.Reset()

@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -54,11 +55,7 @@ func TestDoctor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 
 	load(`"grace_period": "1s",`, `{"label": "echo"}`)
 	var out bytes.Buffer

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 )
 
 // importSite runs a site with llm_otlp and llm_query, for the commands that follow. What is
@@ -32,11 +33,7 @@ func importSite(t *testing.T, store ...string) {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	t.Setenv(keyEnv, "secret")
 	t.Setenv(addressEnv, "http://"+address)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 )
 
 // controlled runs a site that is administered.
@@ -34,7 +35,7 @@ func controlled(t *testing.T) (address string) {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = caddy.Stop() })
+	t.Cleanup(func() { storestest.Stop(t) })
 	return "http://" + address
 }
 

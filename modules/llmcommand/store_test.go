@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -31,7 +32,7 @@ func TestStoreCopy(t *testing.T) {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = caddy.Stop() })
+	t.Cleanup(func() { storestest.Stop(t) })
 	journals := make(map[string]*journal.Journal)
 	for _, store := range stores.InUse() {
 		journals[store.Name()] = store.Opened()

@@ -27,6 +27,7 @@ import (
 	"github.com/weirhq/weir/storage/control"
 	ledgers "github.com/weirhq/weir/storage/credits"
 
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	_ "github.com/weirhq/weir/modules/standard"
 )
 
@@ -98,11 +99,7 @@ func newSite(t *testing.T, more ...string) *site {
 		t.Fatal(err)
 	}
 	s.load()
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	return s
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/internal/testkit/rawserver"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 )
 
 // provider is one that takes requests, and answers in bytes, whatever HTTP says.
@@ -158,11 +159,7 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	return addresses
 }
 

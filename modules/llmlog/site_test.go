@@ -34,6 +34,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	_ "github.com/weirhq/weir/modules/llmencoder"
 	_ "github.com/weirhq/weir/modules/llmforward"
 	"github.com/weirhq/weir/storage"
@@ -149,7 +150,7 @@ func serve(t *testing.T, o options) *site {
 	if err := s.reload(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = caddy.Stop() })
+	t.Cleanup(func() { storestest.Stop(t) })
 	running, err := caddy.ActiveContext().App("http")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,8 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmotlp"
@@ -77,11 +79,7 @@ func newSite(t testing.TB, store string) *site {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	return &site{t, "http://" + address, dir, config}
 }
 

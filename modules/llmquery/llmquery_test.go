@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -29,6 +28,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
@@ -46,25 +46,9 @@ type site struct {
 	dir string // of the stores, and the log
 }
 
-// removedAtLast is a directory that goes when nobody writes to it any more: Caddy lets the
-// calls of a stopped configuration end in the background.
-func removedAtLast(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "weir-llmquery-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for os.RemoveAll(dir) != nil {
-			time.Sleep(time.Millisecond)
-		}
-	})
-	return dir
-}
-
 func newSite(t testing.TB) *site {
 	t.Helper()
-	dir := removedAtLast(t)
+	dir := t.TempDir()
 	address := freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
@@ -113,11 +97,7 @@ func newSite(t testing.TB) *site {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	return &site{t, "http://" + address, dir}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	"github.com/weirhq/weir/modules/llmui"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
@@ -50,11 +51,7 @@ func newSite(t *testing.T) (url, trusted string) {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 	return "http://" + site, "http://" + trust
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 )
 
 // issuer logs everybody in as ada, who has the role analyst, unless a test says otherwise.
@@ -119,7 +120,7 @@ func runLogin(t *testing.T, i *issuer) (site string) {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = caddy.Stop() })
+	t.Cleanup(func() { storestest.Stop(t) })
 	return "http://" + address + "/weir"
 }
 

@@ -38,6 +38,7 @@ import (
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	"github.com/weirhq/weir/modules/llmadmin"
 	"github.com/weirhq/weir/modules/llmlog"
 
@@ -288,18 +289,7 @@ func load(t *testing.T, config string) {
 	if err := caddy.Load(adapted, true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		open := stores.InUse()
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-		// Caddy does not wait for calls in flight, and the last of them closes its store.
-		for deadline := time.Now().Add(10 * time.Second); slices.ContainsFunc(open, func(s *stores.Store) bool { return s.Opened() != nil }); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("a store is still open")
-			}
-		}
-	})
+	t.Cleanup(func() { storestest.Stop(t) })
 }
 
 // keep makes what the ids in paths name, all of the first organisation.
