@@ -58,6 +58,7 @@ func whatIf(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer response.Body.Close()
+	terminal := terminalWidth(c.stderr) > 0
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
@@ -65,10 +66,13 @@ func whatIf(cmd *cobra.Command, args []string) error {
 		switch data := line.Get("data"); {
 		case line.Get("error").Str != "":
 			return errors.New(line.Get("error").Str)
-		case !data.IsObject():
-			fmt.Fprintf(cmd.ErrOrStderr(), "\r%d calls", line.Get("calls").Int())
-		default:
+		case data.IsObject():
+			if terminal {
+				fmt.Fprint(c.stderr, "\r\x1b[K")
+			}
 			return writeWhatIf(cmd, out, data, by)
+		case terminal:
+			fmt.Fprintf(c.stderr, "\r%s calls", formatCount(line.Get("calls").Int()))
 		}
 	}
 	return fmt.Errorf("%s: %w", c.address, errors.Join(errBroken, lines.Err()))

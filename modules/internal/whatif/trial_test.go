@@ -430,6 +430,20 @@ func admitted(records []*storage.Record, budgets []*money.Budget) (cost plugins.
 }
 
 // What cannot be said is counted, and not guessed.
+// A policy that is tried may name providers without a key. One that is in force leaves them out.
+func TestProvidersWithoutAKey(t *testing.T) {
+	l := newLab(t)
+	last := len(l.resolver.Accounts) - 1
+	l.resolver.Keyless, l.resolver.Accounts = l.resolver.Accounts[last:], l.resolver.Accounts[:last]
+	l.resolver.Aliases["pool"] = routing.InTheirOrder("a/small", "d/other")
+	for policy, want := range map[string]int{`["d/other"]`: 1, `["a/big","d/other"]`: 2, `["other"]`: 1, `"pool"`: 1} {
+		trial, err := New(l.policy(policy), l.resolver)
+		if err != nil || len(trial.targets) != want {
+			t.Errorf("%s: %d targets, %v, want %d", policy, len(trial.targets), err, want)
+		}
+	}
+}
+
 func TestUnknownCosts(t *testing.T) {
 	l := newLab(t)
 	l.resolver.Accounts[0].Models = []string{"secret", "big"}
