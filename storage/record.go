@@ -260,7 +260,7 @@ var Schema = []*Column{
 		At:    func(r *Record) any { return &r.EndState },
 		About: "How the call ended: `complete`, `client_aborted`, `upstream_aborted`, `failed` or, after a crash, `interrupted`."},
 	{Wire: 20, Name: "finish", Names: "finish", Field: "finish_reason", Filter: true,
-		At: func(r *Record) any { return &r.Finish }, About: "The provider's finish reason, such as `stop` or `length`."},
+		At: func(r *Record) any { return &r.Finish }, About: "The provider's finish reason, such as `stop` or `length`; `ended` for a batch whose calls have records."},
 	{Wire: 21, Name: "error_type", Names: "error_type", Field: "error_type", Filter: true,
 		At: func(r *Record) any { return &r.ErrorType }, About: "The type or code of the error that the provider reported, else that of its status."},
 	{Wire: 96, Name: "error_message", Names: "error_message", Field: "error_message", Filter: true,

@@ -653,3 +653,84 @@ func TestPagesOfABusyProvider(t *testing.T) {
 		})
 	}
 }
+
+// TestPairsOfDifferences plants two differences that may hide each other.
+func TestPairsOfDifferences(t *testing.T) {
+	shiftBy := func(s *scene, zone int) { s.vendor.zone = zone }
+	bypass := func(s *scene, days ...int) {
+		for _, day := range days {
+			s.vendor.calls = append(s.vendor.calls, billedCall{s.recorded[s.on(day, 2)], "key_other"})
+		}
+	}
+	// beside are the differences that are not of the time zone, as reason and day of October.
+	beside := func(r *Report) (found []string) {
+		for i, name := range reasonsOf(r) {
+			if r.Differences[i].Reason != TimeZone {
+				found = append(found, name)
+			}
+		}
+		return found
+	}
+	for name, c := range map[string]struct {
+		provider     string
+		plant        func(*scene)
+		shifted      bool
+		want         []string
+		incomparable string
+	}{
+		"days of another zone, and a key that bypasses Weir": {"openai", func(s *scene) {
+			bypass(s, 9, 12)
+			shiftBy(s, 9)
+		}, true, []string{"outside 9", "outside 12"}, ""},
+		"days of another zone, and a key that is not named": {"anthropic", func(s *scene) {
+			bypass(s, 9)
+			shiftBy(s, -8)
+			s.options.Keys = map[string]string{"key_weir": ""}
+		}, true, []string{"outside 8"}, ""}, // at 18 o'clock of the 8th
+		"a refund, and a record twice": {"openai", func(s *scene) {
+			s.vendor.lines = map[string]float64{"gpt-5-2025-08-07, refund": -0.5}
+			s.recorded = append(s.recorded, s.recorded[s.on(5, 3)])
+		}, false, []string{"duplicate 5"}, "gpt-5-2025-08-07, refund"},
+		"names without dates on the bill, and another tier": {"openai", func(s *scene) {
+			for i := range s.vendor.calls {
+				name, _, _ := strings.Cut(s.vendor.calls[i].Model, "-2")
+				s.vendor.calls[i].Model = name
+			}
+			c := &s.vendor.calls[s.on(6, 1)]
+			c.Tier = "flex"
+			c.Call = priced(c.Call)
+		}, false, []string{"tier 6", "tier 6"}, ""},
+		"names without dates in the records, and reasoning": {"openai", func(s *scene) {
+			for i := range s.recorded {
+				name, _, _ := strings.Cut(s.recorded[i].Model, "-2")
+				s.recorded[i].Model, s.recorded[i].Name = name, name
+			}
+			c := &s.vendor.calls[s.on(11, 5)]
+			c.Usage.Output.N += c.Usage.Reasoning.N
+			c.Call = priced(c.Call)
+		}, false, []string{"reasoning 11"}, ""},
+		"a discount, and a key that bypasses Weir": {"openai", func(s *scene) {
+			bypass(s, 9)
+			s.vendor.rate = 0.9
+		}, false, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(c.provider)
+			c.plant(s)
+			r := s.compare(t)
+			if name == "a discount, and a key that bypasses Weir" {
+				outside := slices.DeleteFunc(slices.Clone(r.Differences), func(d Difference) bool { return d.Reason == Discount })
+				if len(r.Differences) != 63 || len(outside) != 1 || outside[0].Reason != Outside {
+					t.Errorf("found %q", reasonsOf(r))
+				}
+				return
+			}
+			if found := beside(r); !slices.Equal(found, c.want) || (len(found) < len(r.Differences)) != c.shifted {
+				t.Errorf("found %q among %d differences, expected %q: %+v", found, len(r.Differences), c.want, r.Differences)
+			}
+			if c.incomparable != "" && !slices.ContainsFunc(r.Incomparable, func(i Item) bool { return i.Description == c.incomparable }) {
+				t.Errorf("what cannot be compared is %v", r.Incomparable)
+			}
+		})
+	}
+}

@@ -63,9 +63,15 @@ type measures struct {
 }
 
 func (m measures) all() map[string]alert.Measure {
-	watch := &bills.Watch{Context: m.orgs.env.ctx, Bills: m.orgs.reconciler.Bills(m.org), Compare: func(ctx context.Context, b *bills.Bill, w reconcile.Window) (*reconcile.Report, error) {
-		return m.orgs.reconciler.Compare(ctx, m.org, b, w)
-	}}
+	watch := &bills.Watch{
+		Context: m.orgs.env.ctx, Bills: m.orgs.reconciler.Bills(m.org),
+		Lease: func(ctx context.Context, life time.Duration) (bool, error) {
+			return m.orgs.storeOf(m.org).Lease(ctx, m.org, "bills", life)
+		},
+		Compare: func(ctx context.Context, b *bills.Bill, w reconcile.Window) (*reconcile.Report, error) {
+			return m.orgs.reconciler.Compare(ctx, m.org, b, w)
+		},
+	}
 	ofBills := func(of func(*reconcile.Report) float64) alert.Measure {
 		return func(_ context.Context, over time.Duration) (map[string]float64, error) {
 			reports, err := watch.Reports(int(over / (24 * time.Hour)))

@@ -106,6 +106,7 @@ type App struct {
 	prices   Prices
 	requests requestRules
 	metrics  *Metrics
+	jobs     jobs
 }
 
 // environment is what the app is loaded with.
@@ -258,15 +259,17 @@ func (a *App) Start() error {
 	for _, e := range a.orgs.alerts {
 		e.Start()
 	}
+	a.jobs.start()
 	return nil
 }
 
-// Stop ends the evaluation of alerts. Requests of this configuration may still be in flight, so
+// Stop ends the evaluation of alerts, and the jobs. Requests of this configuration may still be in flight, so
 // its stores are let go in Cleanup, and close with the last of them.
 func (a *App) Stop() error {
 	for _, e := range a.orgs.alerts {
 		e.Stop()
 	}
+	a.jobs.end()
 	return nil
 }
 

@@ -227,9 +227,15 @@ type entry struct {
 }
 
 func (l *ledger) Append(r *storage.Record, k *storage.Kept) error {
-	c := k.Content(r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if k == nil { // an amendment, whose content stays
+		amended := l.records[r.Key()]
+		amended.Record = *r
+		l.records[r.Key()] = amended
+		return nil
+	}
+	c := k.Content(r)
 	if _, ok := l.records[r.Key()]; !ok {
 		l.order = append(l.order, r.Key())
 		if r.Number == 0 {

@@ -143,7 +143,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	site, _, err := recording.NewSite(ctx, h.Store, h.Mask)
+	site, store, err := recording.NewSite(ctx, h.Store, h.Mask)
 	if err != nil {
 		return err
 	}
@@ -156,6 +156,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	app.Metrics().NameProvider(h.Provider)
 	if err := h.provisionCredentials(); err != nil {
 		return err
+	}
+	if h.Credentials != "" {
+		recording.PollBatches(site, store)
 	}
 	if home := app.Authenticator().StoreOf(cmp.Or(h.Org, stores.DefaultName)); home != name && !h.RequireKey && h.Credentials == "" {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",

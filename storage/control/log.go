@@ -91,6 +91,7 @@ const (
 	KindAlertRule      Kind = "alert_rule"
 	KindFiring         Kind = "alert"
 	KindHold           Kind = "hold"
+	KindLease          Kind = "lease"
 )
 
 // Object is an object as a log keeps it.

@@ -33,7 +33,7 @@ const (
 )
 
 // Value is what an object is: *Project, *ServiceAccount, *Key, *Member, *Rule, *AlertRule,
-// *Firing or *Hold.
+// *Firing, *Hold or *lease.
 type Value interface {
 	// object returns the object without its Value.
 	object() Object

@@ -254,6 +254,9 @@ func (j *Journal) start(ctx context.Context) error {
 // Witness says of the files that other packages keep in the directory how far they reach.
 func (j *Journal) Witness() *Witness { return &j.witness }
 
+// Identity is the identity of the journal, which stays the same as long as there is its directory.
+func (j *Journal) Identity() uuid.UUID { return j.identity }
+
 // Backend is the backend behind the journal, for queries.
 func (j *Journal) Backend() storage.Backend { return j.backend }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/storage/control"
 )
@@ -34,6 +35,7 @@ func Run(t *testing.T, place func(testing.TB) Place) {
 		"use may be noted of nothing":   testUsed,
 		"what happened changes nothing": testTold,
 		"a change may have no event":    testAmended,
+		"a lease has one node":          testLease,
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, err := place(t).Open()
@@ -424,4 +426,40 @@ func text(t *testing.T, v any) string {
 	text, err := json.Marshal(v)
 	must(t, err)
 	return string(text)
+}
+
+// testLease checks that of nodes that want a lease at the same time one has it until its end, and that no
+// administrator reads of it.
+func testLease(t *testing.T, log control.Log) {
+	of := &control.Organisation{Log: log, Name: "a"}
+	var wg sync.WaitGroup
+	var leased [8]bool
+	for i := range leased {
+		wg.Go(func() {
+			var err error
+			if leased[i], err = of.Lease(t.Context(), "work", fmt.Sprint(i), time.Hour); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	first := slices.Index(leased[:], true)
+	if first < 0 || slices.Contains(leased[first+1:], true) {
+		t.Fatalf("the nodes have the lease: %v", leased)
+	}
+	want := func(org, name, node string, life time.Duration, want bool) {
+		t.Helper()
+		if got, err := (&control.Organisation{Log: log, Name: org}).Lease(t.Context(), name, node, life); err != nil || got != want {
+			t.Errorf("%s %s of %s: %v, %v", org, name, node, got, err)
+		}
+	}
+	node := fmt.Sprint(first)
+	want("a", "other work", "other", time.Hour, true)
+	want("b", "work", "other", time.Hour, true)
+	want("a", "work", node, -time.Second, true) // its life is over
+	want("a", "work", "other", time.Hour, true)
+	want("a", "work", node, time.Hour, false)
+	if events, err := log.Events(t.Context(), "a", "", "", 10); err != nil || len(events) > 0 {
+		t.Errorf("the events are %v, %v", events, err)
+	}
 }

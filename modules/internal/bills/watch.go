@@ -17,6 +17,8 @@ type Watch struct {
 	// Context ends what runs when the configuration ends.
 	Context context.Context
 	Bills   []*Bill
+	// Lease reports whether this node compares the bills for a time, and not another one.
+	Lease func(ctx context.Context, life time.Duration) (bool, error)
 	// Compare compares one of the bills.
 	Compare func(context.Context, *Bill, reconcile.Window) (*reconcile.Report, error)
 
@@ -42,7 +44,7 @@ const (
 
 // Reports returns the newest reports, by bill, over some days. The last of them is the one before
 // yesterday, because providers report usage late. Bills that cannot be read are in the error, which is
-// [alert.ErrNotYet] while bills are compared for the first time.
+// [alert.ErrNotYet] while bills are compared for the first time, and while another node compares them.
 func (w *Watch) Reports(days int) (map[string]*reconcile.Report, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,6 +72,21 @@ func (w *Watch) Reports(days int) (map[string]*reconcile.Report, error) {
 }
 
 func (w *Watch) compare(r *run, window reconcile.Window) {
+	reports, err := w.compareAll(window)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.running, r.reports, r.err = false, reports, err
+}
+
+// compareAll compares all bills, unless another node does.
+func (w *Watch) compareAll(window reconcile.Window) (map[string]*reconcile.Report, error) {
+	leased, err := w.Lease(w.Context, interval+retryInterval)
+	if err != nil {
+		return nil, err
+	}
+	if !leased {
+		return nil, alert.ErrNotYet
+	}
 	reports := make(map[string]*reconcile.Report)
 	var all error
 	for _, b := range w.Bills {
@@ -80,9 +97,7 @@ func (w *Watch) compare(r *run, window reconcile.Window) {
 		}
 		reports[b.Name] = report
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r.running, r.reports, r.err = false, reports, all
+	return reports, all
 }
 
 // Dollars is how much of a bill and of the records is not the same, in US dollars: at least what

@@ -18,8 +18,10 @@ import (
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
+		another := false
 		w := &Watch{
 			Context: t.Context(), Bills: []*Bill{{Name: "good"}, {Name: "bad"}},
+			Lease: func(context.Context, time.Duration) (bool, error) { return !another, nil },
 			Compare: func(_ context.Context, b *Bill, window reconcile.Window) (*reconcile.Report, error) {
 				if last := reconcile.DayOf(time.Now().AddDate(0, 0, -2)); window.To-window.From != 7 || window.To-1 != last {
 					t.Errorf("the window is %v; its last day is the one before yesterday, %v", window, last)
@@ -61,6 +63,10 @@ func TestWatch(t *testing.T) {
 		reports(1, 3, nil)
 		time.Sleep(3 * time.Minute)
 		reports(1, 4, nil)
+		another = true // node has the lease
+		time.Sleep(7 * time.Hour)
+		reports(1, 4, nil)
+		reports(0, 4, alert.ErrNotYet)
 	})
 }
 

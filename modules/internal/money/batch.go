@@ -13,15 +13,15 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// batchLife is how long a provider has the results of a batch, 29 days at Anthropic and 30 at
+// BatchLife is how long a provider has the results of a batch, 29 days at Anthropic and 30 at
 // OpenAI. If nobody has asked for them by then, the batch has cost the most that was set aside.
-const batchLife = 30 * 24 * time.Hour
+const BatchLife = 30 * 24 * time.Hour
 
 // batchUntil returns when the reservation of a batch ends that was created at a time. It is the end of a
 // day, so that a ledger has few such times.
 func batchUntil(created storage.Timestamp) storage.Timestamp {
 	const day = 24 * time.Hour
-	return storage.Millis(created.Time().Add(batchLife + day).UTC().Truncate(day))
+	return storage.Millis(created.Time().Add(BatchLife + day).UTC().Truncate(day))
 }
 
 // batchShare is the id of a share of a batch, which any node finds by what the record of the

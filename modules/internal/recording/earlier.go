@@ -79,8 +79,28 @@ func (e *Earlier) SeeBatch(id string, body []byte) {
 		})
 	case state.Succeeded != plugins.Known(0):
 		return // the results tell
+	default:
+		defer e.markRecorded(batch)
 	}
 	e.endBatch(batch, used)
+}
+
+// batchRecorded is the finish reason of a batch whose calls are recorded.
+const batchRecorded = "ended"
+
+// markRecorded notes on the record of a batch that its calls are recorded, once.
+func (e *Earlier) markRecorded(batch *storage.Record) {
+	defer lockResponse(batch.Org, batch.ResponseID)()
+	r := e.batch(batch.ResponseID)
+	if r == nil || r.Finish != "" {
+		return
+	}
+	seen := plugins.ResponseInfo{
+		Model: r.ResponseModel, ResponseID: r.ResponseID, Finish: batchRecorded, ErrorType: r.ErrorType, ServiceTier: r.ServiceTier, Usage: r.Usage,
+	}
+	if err := e.site.amend(e.recorder, r, &seen); err != nil {
+		e.site.Logger.Error("a batch whose calls are recorded is asked for again", zap.Stringer("id", r.ID), zap.Error(err))
+	}
 }
 
 // batch returns the record of a batch of the organisation at the provider, or nil if there is none.

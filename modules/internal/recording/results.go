@@ -93,7 +93,7 @@ func (rs *Results) Write(p []byte) {
 }
 
 // Close says that the body ended. If all of it has passed, what is set aside for the batch
-// ends: what its calls have used is known. The results of all calls must be there, because a
+// ends, because what its calls have used is known, and nobody needs to ask for the results. The results of all calls must be there, because a
 // provider may be asked for a part of them. OpenAI has a file for the calls that failed, which
 // cost nothing, beside the file for those that succeeded.
 func (rs *Results) Close(complete bool) {
@@ -105,7 +105,9 @@ func (rs *Results) Close(complete bool) {
 	}
 	ofErrors := rs.of.File != rs.of.Batch && rs.succeeded > 0 // has the rest
 	if rs.results == bound.ParseBatch(rs.batchRecord.Batch).Calls() || ofErrors {
-		rs.x.Earlier().endBatch(rs.batchRecord, rs.used)
+		earlier := rs.x.Earlier()
+		earlier.endBatch(rs.batchRecord, rs.used)
+		earlier.markRecorded(rs.batchRecord)
 	}
 }
 

@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/control/embedded"
@@ -52,7 +53,7 @@ func (c *controlFile) forget() {
 
 // ControlFile returns the file of control objects, nil if there is none or if nodes share them.
 func (s *Store) ControlFile() (*embedded.Log, error) {
-	if s.sharesControl() || !embedded.Exists(s.Dir()) {
+	if s.SharesControl() || !embedded.Exists(s.Dir()) {
 		return nil, nil
 	}
 	log, err := s.Control()
@@ -64,7 +65,7 @@ func (s *Store) ControlFile() (*embedded.Log, error) {
 // only before the journal is open.
 func (s *Store) HasControl() bool {
 	log, none := s.control.opened()
-	return log != nil || !none && (s.sharesControl() || embedded.Exists(s.Dir()))
+	return log != nil || !none && (s.SharesControl() || embedded.Exists(s.Dir()))
 }
 
 // OpenedControl returns the control objects if they are open, else nil.
@@ -80,14 +81,14 @@ func (c *controlFile) opened() (log control.Log, none bool) {
 	return c.log, c.log == nil && c.none
 }
 
-// sharesControl reports whether control objects are where nodes share them.
-func (s *Store) sharesControl() bool {
+// SharesControl reports whether control objects are where nodes share them.
+func (s *Store) SharesControl() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shares()
 }
 
-// shares is sharesControl for who has the mutex.
+// shares is SharesControl for who has the mutex.
 func (s *Store) shares() bool { return len(s.configs) > 0 && s.configs[0].shared != nil }
 
 // ControlIfAny is Control, but nil for a store that has no control objects.
@@ -119,4 +120,21 @@ func (c *controlFile) close(ctx context.Context) error {
 		return nil
 	}
 	return file.Close(ctx)
+}
+
+// Lease reports whether this node does for a time what one of the nodes shall do for an organisation. A
+// store that shares nothing has one node.
+func (s *Store) Lease(ctx context.Context, org, name string, life time.Duration) (bool, error) {
+	if !s.SharesControl() {
+		return true, nil
+	}
+	log, err := s.Control()
+	if err != nil {
+		return false, err
+	}
+	j, err := s.Journal()
+	if err != nil {
+		return false, err
+	}
+	return (&control.Organisation{Log: log, Name: org}).Lease(ctx, name, j.Identity().String(), life)
 }

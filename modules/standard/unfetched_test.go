@@ -1,0 +1,297 @@
+package standard
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// unfetchedConfig is a site in front of providers of batches.
+const unfetchedConfig = `{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output file %[1]s/log
+		format llm
+	}
+	llm {
+		store sqlite %[1]s/weir.db
+		key weir-root gateway query
+		provider openai {
+			base_url %[2]s/v1
+			api_key platform-openai
+		}
+		provider anthropic {
+			base_url %[2]s
+			api_key platform-anthropic
+		}
+		provider gemini {
+			base_url %[2]s
+			api_key platform-gemini
+		}
+		org rich {
+			key weir-rich
+			credits 1
+		}
+	}
+}
+http://127.0.0.1:%[3]s {
+	bind 127.0.0.1
+	handle_path /gemini/* {
+		llm_proxy gemini {
+			credentials platform
+		}
+	}
+	handle_path /own/* {
+		llm_log anthropic {
+			require_key
+			org rich
+		}
+		reverse_proxy %[2]s
+	}
+	llm_query
+	llm_gateway
+}`
+
+// keeper is a provider that keeps batches of two calls, each with one that succeeds, until somebody
+// fetches their results.
+type keeper struct {
+	*httptest.Server
+	mu    sync.Mutex
+	ended bool     // the batches have ended
+	gone  bool     // the provider has no results any more
+	asked []string // the GETs with their keys
+}
+
+// answers are what the keeper answers, by method and path.
+var answers = map[string]string{
+	"POST /v1/files":            `{"id":"file-in","object":"file"}`,
+	"POST /v1/batches":          `{"id":"batch_1","object":"batch","status":"validating"}`,
+	"POST /v1/messages/batches": `{"id":"msgbatch_1","type":"message_batch","processing_status":"in_progress","request_counts":{"succeeded":0}}`,
+	"POST /v1beta/models/gemini-2.5-flash:batchGenerateContent": `{"name":"batches/b1","metadata":{"state":"BATCH_STATE_PENDING"}}`,
+}
+
+// whileRunning and whenEnded are those to a GET.
+var whileRunning = map[string]string{
+	"/v1/batches/batch_1":             `{"id":"batch_1","object":"batch","status":"in_progress","request_counts":{"total":2,"completed":1,"failed":0}}`,
+	"/v1/messages/batches/msgbatch_1": `{"id":"msgbatch_1","type":"message_batch","processing_status":"in_progress","request_counts":{"succeeded":0}}`,
+	"/v1beta/batches/b1":              `{"name":"batches/b1","metadata":{"state":"BATCH_STATE_RUNNING"}}`,
+}
+
+var whenEnded = map[string]string{
+	"/v1/batches/batch_1": `{"id":"batch_1","object":"batch","status":"completed","output_file_id":"file-out","error_file_id":"file-err","request_counts":{"total":2,"completed":1,"failed":1}}`,
+	"/v1/files/file-out/content": `{"id":"r1","custom_id":"0","response":{"status_code":200,"body":{"id":"chatcmpl-1","object":"chat.completion","created":1795000000,"model":"gpt-4o-mini-2024-07-18",` +
+		`"choices":[{"index":0,"message":{"role":"assistant","content":"the answer"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}},"error":null}` + "\n",
+	"/v1/files/file-err/content":              `{"id":"r2","custom_id":"1","response":{"status_code":400,"body":{"error":{"message":"no","type":"invalid_request_error"}}},"error":null}` + "\n",
+	"/v1/messages/batches/msgbatch_1":         `{"id":"msgbatch_1","type":"message_batch","processing_status":"ended","request_counts":{"succeeded":1,"errored":1}}`,
+	"/v1/messages/batches/msgbatch_1/results": batchLines(1) + `{"custom_id":"1","result":{"type":"errored","error":{"type":"error","error":{"type":"invalid_request_error","message":"no"}}}}` + "\n",
+	"/v1beta/batches/b1": `{"name":"batches/b1","metadata":{"state":"BATCH_STATE_SUCCEEDED"},"done":true,"response":{"inlinedResponses":{"inlinedResponses":[` +
+		`{"response":{"candidates":[{"content":{"parts":[{"text":"the answer"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1000,"candidatesTokenCount":100,"totalTokenCount":1100},"modelVersion":"gemini-2.5-flash"}},` +
+		`{"error":{"code":3,"message":"no"}}]}}}`,
+}
+
+func newKeeper(t *testing.T) *keeper {
+	k := new(keeper)
+	k.Server = httptest.NewServer(k)
+	t.Cleanup(k.Close)
+	return k
+}
+
+func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	answer, ok := answers[r.Method+" "+r.URL.Path]
+	if r.Method == http.MethodGet {
+		k.asked = append(k.asked, r.URL.Path+" "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")+r.Header.Get("X-Api-Key")+r.Header.Get("X-Goog-Api-Key"))
+		states := whileRunning
+		if k.ended {
+			states = whenEnded
+		}
+		answer, ok = states[r.URL.Path]
+		ok = ok && !k.gone
+	}
+	w.Header().Set("Content-Type", jsonType)
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		answer = `{"error":{"message":"not found"}}`
+	}
+	_, _ = io.WriteString(w, answer)
+}
+
+// questions are the GETs since the last call of it, sorted.
+func (k *keeper) questions() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	asked := k.asked
+	k.asked = nil
+	slices.Sort(asked)
+	return asked
+}
+
+// end ends the batches.
+func (k *keeper) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+}
+
+// newPoller returns what asks for the batches of the site that runs, as after a start of Weir.
+func newPoller(t *testing.T) *recording.BatchPoller {
+	t.Helper()
+	site, store, err := recording.NewSite(caddy.ActiveContext(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recording.NewBatchPoller(site, store)
+}
+
+// richCredits are those of the organisation rich.
+func richCredits(t *testing.T) credits.Balance {
+	t.Helper()
+	_, store, err := llmapp.Use(caddy.ActiveContext(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := store.Credits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	balance, err := ledger.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "rich"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return balance
+}
+
+// unfetched are the ways to make a batch, with what is asked while it runs, and once it has ended.
+var unfetched = map[string]struct {
+	create        func(s *site) *http.Response
+	running, last []string
+}{
+	"OpenAI, at the gateway": {func(s *site) *http.Response {
+		line := `{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":` + chatCall + `}` + "\n"
+		_, answer := s.ask("POST", "/v1/files?provider=openai",
+			"--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"+
+				fmt.Sprintf(line+line, 0, 1)+"\r\n--b--\r\n", "Authorization", "Bearer weir-rich", "Content-Type", "multipart/form-data; boundary=b")
+		resp, _ := s.ask("POST", "/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions"}`, gjson.Get(answer, "id").Str), "Authorization", "Bearer weir-rich")
+		return resp
+	}, []string{"/v1/batches/batch_1 platform-openai"},
+		[]string{"/v1/batches/batch_1 platform-openai", "/v1/files/file-err/content platform-openai", "/v1/files/file-out/content platform-openai"}},
+	"Anthropic, at the gateway": {func(s *site) *http.Response {
+		resp, _ := s.ask("POST", "/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
+		return resp
+	}, []string{"/v1/messages/batches/msgbatch_1 platform-anthropic"},
+		[]string{"/v1/messages/batches/msgbatch_1 platform-anthropic", "/v1/messages/batches/msgbatch_1/results platform-anthropic"}},
+	"Gemini, at a proxy": {func(s *site) *http.Response {
+		resp, _ := s.ask("POST", "/gemini/v1beta/models/gemini-2.5-flash:batchGenerateContent",
+			`{"batch":{"inputConfig":{"requests":{"requests":[{"request":`+geminiCall+`},{"request":`+geminiCall+`}]}}}}`, "X-Goog-Api-Key", "weir-rich")
+		return resp
+	}, []string{"/v1beta/batches/b1 platform-gemini"}, []string{"/v1beta/batches/b1 platform-gemini"}},
+	"a client's own key": {func(s *site) *http.Response {
+		resp, _ := s.ask("POST", "/own/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "theirs", "Service-Auth", "Bearer weir-rich")
+		return resp
+	}, nil, nil},
+}
+
+// Weir asks for the results of a batch that no client has fetched a day later, with the key of the
+// account that created the batch. It records each call once and without content, and the batch has cost
+// what its calls have, over restarts.
+func TestBatchesThatNobodyFetches(t *testing.T) {
+	for name, c := range unfetched {
+		t.Run(name, func(t *testing.T) {
+			k := newKeeper(t)
+			s := serveWith(t, unfetchedConfig, k.URL)
+			if resp := c.create(s); resp.StatusCode != http.StatusOK {
+				t.Fatalf("the batch: %d", resp.StatusCode)
+			}
+			s.flush()
+			held, poller := richCredits(t), newPoller(t)
+			if paid := c.last != nil; held.Spent != 0 || (held.Reserved > 0) != paid {
+				t.Fatalf("before the end: %+v", held)
+			}
+			k.questions()
+			round := func(when string, p *recording.BatchPoller, after time.Duration, want []string) {
+				t.Helper()
+				if err := p.Round(t.Context(), time.Now().Add(after)); err != nil {
+					t.Fatal(err)
+				}
+				s.flush()
+				if asked := k.questions(); !slices.Equal(asked, want) {
+					t.Errorf("%s: the provider was asked for %q, want %q", when, asked, want)
+				}
+			}
+			round("on the same day", poller, time.Hour, nil)
+			round("while it runs", poller, 26*time.Hour, c.running)
+			round("an hour later", poller, 27*time.Hour, nil)
+			round("nine hours later", poller, 35*time.Hour, c.running)
+			if b := richCredits(t); b != held {
+				t.Errorf("while it runs: %+v", b)
+			}
+			k.end()
+			round("after a restart", newPoller(t), 35*time.Hour, c.last)
+			round("after another", newPoller(t), 60*time.Hour, nil)
+			_, answer := s.ask("POST", "/v1/request/query", `{"filter":{"request_response_rmt":{"status":{"gte":0}}}}`, "Authorization", "Bearer weir-rich")
+			var sum plugins.Nanodollars
+			calls := 0
+			gjson.Get(answer, "data").ForEach(func(_, r gjson.Result) bool {
+				sum += plugins.Nanodollars(r.Get("cost").Num*1e9 + 0.5)
+				if r.Get("completion_tokens").Exists() && r.Get("completion_tokens").Type != gjson.Null {
+					calls++
+				}
+				return true
+			})
+			if b := richCredits(t); c.last != nil && (b.Reserved != 0 || b.Spent != sum || sum == 0 || calls != 1) {
+				t.Errorf("in the end: %+v, and %d records cost %s: %s", b, calls, sum, answer)
+			}
+			if found := s.files("the answer"); len(found) > 0 {
+				t.Errorf("the answer is in %q", found)
+			}
+		})
+	}
+}
+
+// A client that fetches the results leaves nothing to ask for, and results that the provider does not
+// have stay set aside.
+func TestBatchesThatAreFetchedOrGone(t *testing.T) {
+	k := newKeeper(t)
+	s := serveWith(t, unfetchedConfig, k.URL)
+	_, answer := s.ask("POST", "/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
+	s.flush()
+	k.end()
+	k.gone = true
+	held := richCredits(t)
+	if err := newPoller(t).Round(t.Context(), time.Now().Add(26*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if b := richCredits(t); b != held {
+		t.Errorf("without results: %+v, want %+v", b, held)
+	}
+	k.gone = false
+	if resp, text := s.ask("GET", "/v1/messages/batches/"+gjson.Get(answer, "id").Str+"/results", "", "X-Api-Key", "weir-rich"); resp.StatusCode != http.StatusOK {
+		t.Fatalf("the results: %d %s", resp.StatusCode, text)
+	}
+	s.flush()
+	k.questions()
+	if err := newPoller(t).Round(t.Context(), time.Now().Add(26*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if asked := k.questions(); asked != nil {
+		t.Errorf("the provider was asked for %q", asked)
+	}
+}
