@@ -166,28 +166,42 @@ func nanodollars(dollars float64) plugins.Nanodollars {
 	return plugins.Nanodollars(math.Round(dollars * 1e9))
 }
 
-// formatCost rounds to six decimals, which all costs of a table have, unless nothing would be left.
+const (
+	oneCent   = plugins.Nanodollars(1e7)
+	oneDollar = 100 * oneCent
+)
+
+// formatCost rounds for people: to cents from a dollar on, and else to six decimals, unless nothing
+// would be left. JSON has all decimals.
 func formatCost(cost plugins.Nanodollars) string {
-	if rounded := plugins.Nanodollars(math.Round(float64(cost)/1e3)) * 1e3; rounded != 0 {
-		cost = rounded
+	switch size := max(cost, -cost); {
+	case size >= oneDollar || cost == 0:
+		return formatCents(cost)
+	case size >= 500:
+		cost = plugins.Nanodollars(math.Round(float64(cost)/1e3)) * 1e3
 	}
 	return cost.String()
 }
 
 // formatAmount writes an amount of a budget. Dollars have cents; less than one has all of its decimals.
 func formatAmount(n float64, quantity string) string {
-	cost := nanodollars(n)
-	switch {
-	case quantity != "usd":
+	if quantity != "usd" {
 		return formatCount(int64(n))
-	case cost != 0 && max(cost, -cost) < plugins.Nanodollars(1e7):
+	}
+	cost := nanodollars(n)
+	if cost != 0 && max(cost, -cost) < oneCent {
 		return cost.String()
 	}
+	return formatCents(cost)
+}
+
+func formatCents(cost plugins.Nanodollars) string {
 	sign := ""
-	if n < 0 {
-		sign = "-"
+	if cost < 0 {
+		sign, cost = "-", -cost
 	}
-	return sign + "$" + humanize.FormatFloat("#,###.##", math.Abs(n))
+	cents := int64((cost + oneCent/2) / oneCent)
+	return fmt.Sprintf("%s$%s.%02d", sign, formatCount(cents/100), cents%100)
 }
 
 // formatCount groups the digits by three.

@@ -24,8 +24,8 @@ func TestCredits(t *testing.T) {
 	t.Setenv(adminEnv, server.Listener.Addr().String())
 
 	const table = processLine + `
-ORG   STORE       BALANCE     GRANTED         SPENT   RESERVED
-acme  default  $70.125000  $70.125000  $0.000000001  $0.000000
+ORG   STORE    BALANCE  GRANTED         SPENT  RESERVED
+acme  default   $70.13   $70.13  $0.000000001     $0.00
 `
 	for _, tc := range []struct {
 		args       []string

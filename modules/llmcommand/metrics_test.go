@@ -87,7 +87,7 @@ func TestQueryByUnknownCost(t *testing.T) {
 	want := `
 PROVIDER  REQUESTS  ERRORS  IN  OUT       COST
 vllm             3       1   -    -          -
-free             3       0   -    -  $0.000000
+free             3       0   -    -  $0.00
 openai           3       0   -    -  $0.500000
 `
 	if got := "\n" + out.String(); got != want {

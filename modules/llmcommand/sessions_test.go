@@ -54,9 +54,9 @@ func TestSessionTreeTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-PART     BEGAN                REQUESTS  TOKENS       COST  ALL REQUESTS  ALL TOKENS   ALL COST
-/        2026-11-20 10:00:00         0       -          -             3       4,000  $1.500000
-  /plan  2026-11-20 10:00:00         3   4,000  $1.500000             3       4,000  $1.500000
+PART     BEGAN                REQUESTS  TOKENS   COST  ALL REQUESTS  ALL TOKENS  ALL COST
+/        2026-11-20 10:00:00         0       -      -             3       4,000     $1.50
+  /plan  2026-11-20 10:00:00         3   4,000  $1.50             3       4,000     $1.50
 `
 	if got := "\n" + out.String(); got != want {
 		t.Errorf("table%s\nwant%s", got, want)
