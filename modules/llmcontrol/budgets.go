@@ -19,9 +19,10 @@ import (
 // quantity.
 type budget struct {
 	// ID is the id of the rule, null for a budget of the configuration: the API cannot change one.
-	ID       *string         `json:"id"`
-	Name     string          `json:"name"`
-	Quantity string          `json:"quantity"`
+	ID       *string `json:"id"`
+	Name     string  `json:"name"`
+	Quantity string  `json:"quantity"`
+	// Limit is null for a budget that cannot be read.
 	Limit    json.RawMessage `json:"limit"`
 	Window   string          `json:"window"`
 	Timezone string          `json:"timezone"`
@@ -48,7 +49,7 @@ type budget struct {
 	// Values is how many values have spent something, Accounts the values that spent the most.
 	Values   int             `json:"values"`
 	Accounts []budgetAccount `json:"accounts"`
-	// Warnings say what may be wrong with a budget that is made or changed.
+	// Warnings say what may be wrong with a budget that is made or changed, and why one cannot be read.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -142,7 +143,8 @@ func listBudgets(c *call) (any, error) {
 		b := l.configured
 		if b == nil {
 			if b, err = c.app.Money().ParseStored(c.org.Name, l.rule.Budget); err != nil {
-				return nil, unreadable(l.rule, err)
+				items = append(items, describeUnreadable(l.rule, b, err))
+				continue
 			}
 		}
 		d, err := c.describe(b, l.rule, values)
@@ -159,6 +161,20 @@ func listBudgets(c *call) (any, error) {
 // that uses an alias that is gone.
 func unreadable(r *control.Rule, err error) error {
 	return conflict("the budget " + r.Name + " cannot be read: " + err.Error() + "; change or delete it")
+}
+
+// describeUnreadable lists a budget that cannot be read, with what is known of it, so that an
+// administrator can change or delete it. b is nil if nothing is.
+func describeUnreadable(r *control.Rule, b *llmapp.Budget, err error) budget {
+	d := budget{
+		ID: &r.ID, Name: r.Name, Quantity: "usd", Limit: json.RawMessage("null"), Timezone: "UTC", Wait: "0s",
+		Stages: []*llmapp.Stage{}, Unpriced: "refuse", Accounts: []budgetAccount{},
+		Warnings: []string{unreadable(r, err).Error()},
+	}
+	if b != nil {
+		d.Quantity, d.Filter, d.Window = cmp.Or(b.Quantity, d.Quantity), b.Filter, b.Window
+	}
+	return d
 }
 
 // describe writes a budget with what it counts now.

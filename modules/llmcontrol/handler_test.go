@@ -1,6 +1,7 @@
 package llmcontrol_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -827,5 +828,26 @@ func TestListsOfFewEventsEnd(t *testing.T) {
 	rest = s.ok("acme-admin", "GET", logs+"&after="+first.Get("last_id").Str, "")
 	if rest.Get("data.#").Int() != 1 || rest.Get("has_more").Bool() {
 		t.Errorf("the others have %s", rest.Raw)
+	}
+}
+
+// A budget that the configuration no longer allows is in the list with the reason, among the others.
+func TestUnreadableBudgetIsListed(t *testing.T) {
+	s := newSite(t, "alias cheap echo-1")
+	for _, budget := range []string{`{"name":"a","limit":"5","stages":[{"at":80,"use":"cheap"}]}`, `{"name":"b","limit":"7"}`} {
+		s.must("acme-admin", "POST", "/v1/budgets", budget)
+	}
+	s.config = bytes.ReplaceAll(s.config, []byte(`"cheap"`), []byte(`"dear"`))
+	s.load()
+	answer := s.must("acme-admin", "GET", "/v1/budgets", "")
+	if got := answer.Get("items.#.name").Raw; got != `["a","b"]` {
+		t.Fatalf("the list has %s of %s", got, answer.Raw)
+	}
+	if a := answer.Get("items.0"); a.Get("limit").Type != gjson.Null || !strings.Contains(a.Get("warnings.0").Str, "the budget a cannot be read: ") {
+		t.Errorf("the list says %s", a.Raw)
+	}
+	s.must("acme-admin", "DELETE", "/v1/budgets/a", "")
+	if warnings := s.must("acme-admin", "GET", "/v1/budgets", "").Get("items.#.warnings").Raw; warnings != "[]" {
+		t.Errorf("then the list warns of %s", warnings)
 	}
 }

@@ -32,7 +32,7 @@ function Used({ b, share }) {
 }
 
 // about says which calls a budget counts, and what it would have refused if it only observes.
-const about = (b) => sayOf(b.filter) + (b.observe ? `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}` : "");
+const about = (b) => b.warnings?.[0] || sayOf(b.filter) + (b.observe ? `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}` : "");
 
 const columns = (edit, change) => [
   { title: "Budget", key: "name", by: ({ b }) => b.name.toLowerCase(), text: true, cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet" title=${about(b)}>${about(b)}</span>` },
