@@ -276,11 +276,12 @@ a backup, or a directory of several, of which it takes the newest. Nothing is ov
 	}, {
 		Name:  "forget",
 		Usage: "<directory> <file>",
-		Short: "Accepts that a file of a store is gone or older than it was",
+		Short: "Accepts that a file of a store is gone, damaged or older than it was",
 		Long: `
 Weir refuses the calls that need a store's control.db (keys, members and budgets that were
 made while Weir ran), its credits or its erasures, if the file is gone or older than it was.
-This command makes the next start take the file as it is: what it lacks is forgotten.
+This command makes the next start take the file as it is: what it lacks is forgotten. A damaged
+control.db is renamed to control.db.damaged.
 <directory> is a data directory, a database, or the directory of its journal; <file> is
 control.db, credits or erasures. Stop Weir first.
 

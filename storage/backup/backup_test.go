@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -703,7 +704,7 @@ func TestRecordsThatRetentionDeletedAreNotMissing(t *testing.T) {
 // package keeps of it is gone, until somebody accepts that.
 func TestKeysAndCreditsAreNotForgotten(t *testing.T) {
 	for file, names := range map[string][]string{objects.FileName: {objects.FileName}, embedded.FileName: {embedded.FileName, embedded.FileName + ".state"}} {
-		for _, harm := range []string{"gone", "empty", "old"} {
+		for _, harm := range []string{"gone", "empty", "old", "damaged"} {
 			t.Run(file+" "+harm, func(t *testing.T) {
 				dir := t.TempDir()
 				path := filepath.Join(dir, "weir.db"+journalSuffix)
@@ -752,6 +753,8 @@ func TestKeysAndCreditsAreNotForgotten(t *testing.T) {
 						err = os.Remove(filepath.Join(path, name))
 					case "empty":
 						err = os.Truncate(filepath.Join(path, name), 0)
+					case "damaged":
+						err = os.WriteFile(filepath.Join(path, name), bytes.Repeat([]byte("not what it was\n"), 1000), 0o600)
 					case "old":
 						var text []byte
 						if text, err = os.ReadFile(filepath.Join(old, name)); err == nil {
@@ -766,14 +769,14 @@ func TestKeysAndCreditsAreNotForgotten(t *testing.T) {
 					t.Errorf("check says %q", found)
 				}
 				for range 2 {
-					if err := run(); err == nil {
-						t.Fatal("it is used as if nothing was missing")
+					if err := run(); !strings.Contains(journal.Advice(err), "file "+file+" ") {
+						t.Fatalf("what needs the file says %v", err)
 					}
 				}
 				if _, err := Forget(dir, file); err != nil {
 					t.Fatal(err)
 				}
-				if harm == "empty" && file == embedded.FileName { // an empty ledger is damaged, too
+				if (harm == "empty" || harm == "damaged") && file == embedded.FileName { // an empty ledger is damaged, too
 					return
 				}
 				if err := run(); err != nil {

@@ -113,7 +113,8 @@ func checkStore(ctx context.Context, dir string, file storage.Checker) (*StoreRe
 }
 
 // Forget makes the only store below path take a file as it is, which Weir refuses because it is
-// gone or older than it was: control.db, credits or erasures. No process may use the store.
+// gone or older than it was: control.db, credits or erasures. A damaged control.db is moved aside. No
+// process may use the store.
 func Forget(path, file string) (dir string, err error) {
 	if file != control.FileName && file != credits.FileName && file != journal.ErasuresName {
 		return "", fmt.Errorf("only %s, %s and %s can be forgotten, not %s", control.FileName, credits.FileName, journal.ErasuresName, file)
@@ -126,6 +127,11 @@ func Forget(path, file string) (dir string, err error) {
 		return "", fmt.Errorf("%s has %d stores: name the directory of one journal", path, len(dirs))
 	}
 	known, err := journal.Forget(dirs[0], file)
+	if err == nil && file == control.FileName {
+		var damaged bool
+		damaged, err = control.Forget(dirs[0])
+		known = known || damaged
+	}
 	if err == nil && !known && file != credits.FileName {
 		err = fmt.Errorf("%s has nothing to forget: its checkpoint knows no %s", dirs[0], file)
 	}

@@ -38,6 +38,39 @@ func (l *Log) compare() error {
 	return l.journal.Witness().Compare(FileName, is)
 }
 
+// refuse returns why the file cannot be used, and tells the journal if an operator has to decide.
+func (l *Log) refuse(path string, err error) error {
+	if !damaged(err) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	refused := &journal.RefusedFileError{Path: path, Found: "is damaged"}
+	if l.journal != nil {
+		l.journal.Witness().Damaged(FileName, refused.Found+": what depends on it is refused")
+	}
+	return fmt.Errorf("%w: %w", refused, err)
+}
+
+// damaged reports whether an error says that a file is no database, or a broken one.
+func damaged(err error) bool {
+	code := libsqlite.Code(err)
+	return code == libsqlite.NotADB || code == libsqlite.Corrupt
+}
+
+// Forget moves a damaged file of a directory that no process uses aside, so that the next start
+// begins a new one. It reports whether the file was damaged.
+func Forget(dir string) (bool, error) {
+	path := filepath.Join(dir, FileName)
+	if !damaged(Check(dir, journal.Reach{})) {
+		return false, nil
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Rename(path+suffix, path+".damaged"+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return true, err
+		}
+	}
+	return true, os.Rename(path, path+".damaged")
+}
+
 // note tells the journal how far the file reaches.
 func (l *Log) note() {
 	if l.journal == nil {

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -69,7 +68,8 @@ func Exists(dir string) bool {
 
 // Open opens the file of a directory, or makes it. j is the journal in the directory, which
 // knows how far the file must reach: if it does not, because it was deleted or replaced by an
-// older one, the error is a journal.RefusedFileError. j is nil if nothing knows.
+// older one, the error is a journal.RefusedFileError, as it is for a file that is no database. j is
+// nil if nothing knows.
 func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && j != nil {
@@ -96,7 +96,7 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 		err = l.migrate()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+		return nil, errors.Join(l.refuse(path, err), db.Close())
 	}
 	if j != nil {
 		l.detach = j.Witness().Attach(FileName, nil) // each commit is on the disk
