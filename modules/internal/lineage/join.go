@@ -222,7 +222,7 @@ func (x *Index) find(q *query) (*call, relation) {
 		return c, repeats
 	}
 	before, last, repeated := x.findLongest(q)
-	if later := x.findEdited(q, last); later != nil && (!repeated || rootOf(later) == rootOf(before)) {
+	if later := x.findEdited(q, last); later != nil && (before == nil || rootOf(later) == rootOf(before) || !repeated && x.beginAlike(later, q, last+1)) {
 		before = later
 	}
 	switch {
@@ -357,6 +357,22 @@ func (x *Index) findEdited(q *query, last int) *call {
 		}
 	}
 	return nil
+}
+
+// beginAlike reports whether a call has the first n messages of the query. Another conversation may end
+// alike, as with an ok and the request to go on.
+func (x *Index) beginAlike(c *call, q *query, n int) bool {
+	i := 0
+	for m := range words(&x.blocks, c.messages) {
+		if i == n {
+			break
+		}
+		if m != q.Messages[i].Hash {
+			return false
+		}
+		i++
+	}
+	return i == n
 }
 
 // findInSession returns the call before by the session and the agent that the caller names. A

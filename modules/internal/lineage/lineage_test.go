@@ -127,6 +127,16 @@ func TestAnEditedConversationGoesOn(t *testing.T) {
 	}
 }
 
+// Conversations that only end alike stay apart: a provider's cache has what stands before.
+func TestConversationsThatEndAlikeStayApart(t *testing.T) {
+	x := new(Index)
+	one, other := join(t, x, user("a")), join(t, x, user("b"))
+	expect(t, join(t, x, user("a"), model("ok"), user("go on")), one.ID, one.ID, plugins.Known(2))
+	second := join(t, x, user("b"), model("ok"), user("go on"))
+	expect(t, second, other.ID, other.ID, plugins.Known(2))
+	expect(t, join(t, x, user("b"), model("ok"), user("go on"), model("ok"), user("and on")), second.ID, other.ID, plugins.Known(3))
+}
+
 func TestOthersConversationsAreNeverLinked(t *testing.T) {
 	for name, change := range map[string]func(r *storage.Record){
 		"organisation": func(r *storage.Record) { r.Org = "other" },
