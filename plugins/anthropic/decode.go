@@ -25,6 +25,7 @@ type decoder struct {
 	block  block
 	calls  translate.PendingCalls // that have no result yet
 	reason translate.Reason       // why the model stopped; the answer has ended only with message_stop
+	stop   string                 // the stop sequence that it has written, "" if none
 }
 
 func (d *decoder) message(body []byte) {
@@ -43,7 +44,7 @@ func (d *decoder) message(body []byte) {
 		d.stopBlock()
 	}
 	d.finish(v)
-	d.a.Finish(d.reason)
+	d.end()
 }
 
 func (d *decoder) event(_, data []byte) bool {
@@ -73,7 +74,7 @@ func (d *decoder) event(_, data []byte) bool {
 		d.count(data)
 		d.finish(e.Get("delta"))
 	case "message_stop":
-		d.a.Finish(d.reason)
+		d.end()
 		return false
 	case "error":
 		d.a.Fail(newError(0, e))
@@ -106,5 +107,10 @@ func (d *decoder) finish(v gjson.Result) {
 	if reason == translate.ReasonContentFilter {
 		d.a.Refusal(textKey, v.Get("stop_details.explanation").Str)
 	}
-	d.reason = reason
+	d.reason, d.stop = reason, v.Get("stop_sequence").Str
+}
+
+func (d *decoder) end() {
+	d.a.Finish(d.reason)
+	d.a.StoppedAt(d.stop)
 }

@@ -14,7 +14,7 @@ import (
 var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
 	"max_tool_calls", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options",
 	"prompt_cache_retention", "reasoning.effort", "reasoning.summary", "safety_identifier",
-	"service_tier", "stop", "top_k", "user",
+	"service_tier", "top_k", "user",
 	"input.input_image", "input.input_file",
 	"tools.code_interpreter",
 	"include.code_interpreter_call.outputs", "include.web_search_call.action.sources",
@@ -121,15 +121,9 @@ func (r *request) setSampling(p *translate.Request, m *model) (err error) {
 }
 
 // setStop sets the stop sequences: "each stop sequence must contain non-whitespace".
-func (r *request) setStop(p *translate.Request, _ *model) error {
-	for _, stop := range p.Stop() {
-		if strings.TrimSpace(stop) != "" {
-			r.Stop = append(r.Stop, stop)
-		} else if err := p.DropWithWarning("stop", "not supported of white space alone, left out"); err != nil {
-			return err
-		}
-	}
-	return nil
+func (r *request) setStop(p *translate.Request, _ *model) (err error) {
+	r.Stop, err = p.FitStop(translate.AnyStops, translate.IsNotBlank)
+	return err
 }
 
 // Sampling returns the temperature and top_p to send. They follow what the

@@ -104,6 +104,7 @@ var reasons = translate.Reasons{
 func (d *decoder) finish(v gjson.Result) {
 	if stop := v.Get("stopReason").Str; stop != "" {
 		d.a.Finish(reasons.Of(stop))
+		d.a.StoppedAt(v.Get("additionalModelResponseFields.stop_sequence").Str)
 	}
 }
 

@@ -65,6 +65,19 @@ func TestTruncationIsIncomplete(t *testing.T) {
 	}
 }
 
+// Claude says which stop sequence it has written.
+func TestStopSequenceIsNamed(t *testing.T) {
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","stop":["a","b"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := translate.NewAssembler(p, nil, translate.Options{})
+	body := `{"output":{"message":{"role":"assistant","content":[{"text":"Once"}]}},"stopReason":"stop_sequence","additionalModelResponseFields":{"stop_sequence":"b"}}`
+	if err := new(Provider).Decode(plugintest.Response(http.StatusOK, body), a); err != nil || a.StopSequence() != "b" {
+		t.Errorf("%q, %v", a.StopSequence(), err)
+	}
+}
+
 // BenchmarkDecode reads a stream of 200 events of text.
 func BenchmarkDecode(b *testing.B) {
 	body := eventStream(b, `messageStart {"p":"abcdefgh","role":"assistant"}`+"\n"+

@@ -13,7 +13,7 @@ import (
 // policy says what the Converse API has equivalents for.
 var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
 	"metadata", "parallel_tool_calls", "prompt_cache_options", "prompt_cache_retention",
-	"reasoning.effort", "reasoning.summary", "service_tier", "stop", "top_k",
+	"reasoning.effort", "reasoning.summary", "service_tier", "top_k",
 	"input.citations", "input.input_audio", "input.input_file", "input.input_image",
 	"tools.code_interpreter",
 	"include.code_interpreter_call.outputs",
@@ -29,6 +29,7 @@ type request struct {
 	ServiceTier     *serviceTier              `json:"serviceTier,omitempty"`
 	RequestMetadata json.RawMessage           `json:"requestMetadata,omitempty"`
 	ModelFields     *modelFields              `json:"additionalModelRequestFields,omitempty"`
+	AnswerFields    []string                  `json:"additionalModelResponseFieldPaths,omitempty"`
 
 	documents map[string]bool // names, of which each must be one document's
 }
@@ -71,11 +72,8 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if p.MaxOutputTokens.Valid {
 		r.inference().MaxTokens = p.MaxOutputTokens.N
 	}
-	if stop := p.Stop(); stop != nil {
-		r.inference().Stop = stop
-	}
 	for _, set := range []func(*translate.Request, *model) error{
-		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,
+		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setStop, r.setServiceTier,
 	} {
 		if err := set(p, m); err != nil {
 			return nil, err
@@ -124,6 +122,26 @@ func (r *request) setSampling(p *translate.Request, m *model) error {
 			r.fields().InferenceConfig = &topK{k}
 		default:
 			return p.DropWithWarning("top_k", translate.ModelRefuses)
+		}
+	}
+	return err
+}
+
+// novaStops is how many stop sequences Nova takes
+// (https://docs.aws.amazon.com/nova/latest/userguide/complete-request-schema.html).
+const novaStops = 4
+
+// setStop sets the stop sequences, and asks Claude which of them it has written.
+func (r *request) setStop(p *translate.Request, m *model) error {
+	limit := translate.AnyStops
+	if m.maker == byAmazon {
+		limit = novaStops
+	}
+	stops, err := p.FitStop(limit, translate.IsNotBlank)
+	if len(stops) > 0 {
+		r.inference().Stop = stops
+		if m.maker == byAnthropic {
+			r.AnswerFields = []string{"/stop_sequence"}
 		}
 	}
 	return err

@@ -330,6 +330,35 @@ func TestAzureAnswersMessages(t *testing.T) {
 	}
 }
 
+// A request with stop sequences that the vendor refuses is translated, and the gateway has those that are
+// not sent.
+func TestStopSequencesThatTheVendorRefuses(t *testing.T) {
+	reasons := &plugins.Capabilities{Input: []string{"text"}, Reasoning: true}
+	for _, test := range []struct {
+		vendor, stop string
+		model        *plugins.Capabilities
+		native       bool
+		sent         string
+	}{
+		{"groq", `["a","b","c","d"]`, nil, true, `["a","b","c","d"]`},
+		{"groq", `["a","b","c","d","e"]`, nil, false, `["a","b","c","d"]`},
+		{"compatible", `["a","b","c","d","e"]`, nil, true, `["a","b","c","d","e"]`},
+		{"xai", `"a"`, reasons, false, ``},
+		{"azure", `["a"]`, reasons, false, ``},
+		{"azure", `["a"]`, plain.Capabilities, true, `["a"]`},
+	} {
+		target := translate.Target{Model: "m", BaseURL: "https://x/v1", Capabilities: test.model}
+		p := For(test.vendor)
+		if _, err := p.PrepareNative(t.Context(), plugins.Chat, plugintest.Object(t, `{"model":"m","stop":`+test.stop+`}`), target); test.native != (err == nil) {
+			t.Errorf("%s, %s: %v", test.vendor, test.stop, err)
+		}
+		_, body, request, err := plugintest.Prepare(t, p, target, `{"model":"m","input":"hi","stop":`+test.stop+`}`, false)
+		if err != nil || gjson.Get(body, "stop").Raw != test.sent || len(request.Warnings) > 0 {
+			t.Errorf("%s gets %s, warnings %q: %v", test.vendor, body, request.Warnings, err)
+		}
+	}
+}
+
 // A model that thinks refuses calls whose reasoning the client has left out, and forced ones. The
 // translation adds what the gateway remembers, or tells the model not to think.
 func TestCallsWithoutReasoningAreTranslated(t *testing.T) {

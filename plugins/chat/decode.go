@@ -148,7 +148,7 @@ func (d *decoder) start(c *chunk) {
 // choice reads the first choice, for a response can have no others, and reports whether more
 // may follow.
 func (d *decoder) choice(v gjson.Result) bool {
-	var index, delta, message, logprobs, finish, failure gjson.Result
+	var index, delta, message, logprobs, finish, stop, failure gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "index":
@@ -161,6 +161,8 @@ func (d *decoder) choice(v gjson.Result) bool {
 			logprobs = v
 		case "finish_reason":
 			finish = v
+		case "stop_reason", "matched_stop": // vLLM, SGLang
+			stop = v
 		case "error":
 			failure = v
 		}
@@ -184,7 +186,7 @@ func (d *decoder) choice(v gjson.Result) bool {
 		return false
 	}
 	if finish.Str != "" || d.complete {
-		d.finish(finish.Str)
+		d.finish(finish.Str, stop.Str)
 	}
 	return true
 }
@@ -223,10 +225,15 @@ func finishes(choices gjson.Result) bool {
 	return name != "" && reason != translate.ReasonError && !reason.Interrupts()
 }
 
-// finish takes a finish reason, "" if the model stopped.
-func (d *decoder) finish(name string) {
+// finish takes a finish reason, "" if the model stopped, and the stop sequence that the model has
+// written, "" if it is not known.
+func (d *decoder) finish(name, stop string) {
 	d.finished = true
-	d.a.Finish(reasons.Of(name))
+	reason := reasons.Of(name)
+	d.a.Finish(reason)
+	if reason == translate.ReasonStop {
+		d.a.StoppedAt(stop)
+	}
 }
 
 // flush seals and cites what is left.

@@ -126,6 +126,21 @@ func TestTruncationIsIncomplete(t *testing.T) {
 	}
 }
 
+// vLLM and SGLang name the stop sequence, or the token that ended the turn.
+func TestStopSequenceIsNamed(t *testing.T) {
+	for stop, want := range map[string]string{`"stop_reason":"b"`: "b", `"matched_stop":"b"`: "b", `"stop_reason":151643`: "", `"matched_stop":"<|im_end|>"`: "", `"stop_reason":null`: ""} {
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","stop":["a","b"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := translate.NewAssembler(p, nil, translate.Options{})
+		body := `{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop",` + stop + `}]}`
+		if err := For("vllm").Decode(plugintest.Response(http.StatusOK, body), a); err != nil || a.StopSequence() != want {
+			t.Errorf("%s: %q, %v", stop, a.StopSequence(), err)
+		}
+	}
+}
+
 // A call with arguments that are cut off is not complete, whatever the provider says of its end.
 func TestCutArgumentsAreIncomplete(t *testing.T) {
 	call := func(index int, arguments string) string {

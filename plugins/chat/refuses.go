@@ -2,6 +2,7 @@ package chat
 
 import (
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // refuses reports whether the vendor is known to refuse a request of Chat Completions, or not to
@@ -30,5 +31,16 @@ func (v *vendor) refuses(body *plugins.Object, model *plugins.Capabilities) bool
 			}
 		}
 	}
-	return !v.tools.calls.TakesChat(body)
+	return len(body.Get("stop").Array()) > v.stops(model) || !v.tools.calls.TakesChat(body)
+}
+
+// stops is how many stop sequences the vendor takes for a model.
+func (v *vendor) stops(model *plugins.Capabilities) int {
+	switch {
+	case v.reasonsUnstopped && model != nil && model.Reasoning:
+		return 0
+	case v.maxStops > 0:
+		return v.maxStops
+	}
+	return translate.AnyStops
 }

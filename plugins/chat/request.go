@@ -69,7 +69,7 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 		return nil, err
 	}
 	a := attempt{v, p, t}
-	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
+	r := &request{Model: t.Model, Stream: p.Stream}
 	if p.Stream && !v.closed {
 		r.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
@@ -110,7 +110,9 @@ func (r *request) setSampling(a attempt) error {
 		r.TopK = a.request.Field("top_k")
 	}
 	r.setLogprobs(a)
-	return nil
+	var err error
+	r.Stop, err = a.request.FitStop(a.vendor.stops(a.target.Capabilities), nil)
+	return err
 }
 
 func (r *request) setLogprobs(a attempt) {

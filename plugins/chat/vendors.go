@@ -40,6 +40,12 @@ type vendor struct {
 	// (https://github.com/tickernelz/opencode-mem/issues/253).
 	thinksUnforced bool
 
+	// maxStops is how many stop sequences a request may have, 0 for any number.
+	maxStops int
+	// reasonsUnstopped: models that reason take no stop sequences
+	// (https://github.com/OpenHands/software-agent-sdk/issues/1062).
+	reasonsUnstopped bool
+
 	// format says which response formats the vendor takes. formatOrTools: a request with
 	// tools can have no format.
 	format        formatSupport
@@ -132,7 +138,7 @@ const (
 
 // common is what all vendors take, with exceptions in the table.
 var common = translate.DefaultPolicy.Translating(
-	"frequency_penalty", "presence_penalty", "reasoning.effort", "stop",
+	"frequency_penalty", "presence_penalty", "reasoning.effort",
 	"input.input_image",
 )
 
@@ -176,7 +182,7 @@ var vendors = []vendor{
 		policy:           openAI.With(translate.WebSearch),
 		messages:         messageRules{developer: true, file: openAIFile},
 		tools:            toolRules{customTools: true, calls: translate.CallRules{ID: 40, OneObject: true}, search: searchOptions},
-		completionTokens: true, efforts: allLevels, limits: chatLimits,
+		completionTokens: true, efforts: allLevels, limits: chatLimits, maxStops: 4, reasonsUnstopped: true,
 	},
 	{
 		name:   "azure",
@@ -187,7 +193,7 @@ var vendors = []vendor{
 		},
 		messages:         messageRules{developer: true, file: openAIFile},
 		tools:            toolRules{calls: translate.CallRules{ID: 40, OneObject: true}},
-		completionTokens: true, efforts: allLevels, limits: chatLimits,
+		completionTokens: true, efforts: allLevels, limits: chatLimits, maxStops: 4, reasonsUnstopped: true,
 	},
 	{
 		name: "mistral",
@@ -204,7 +210,7 @@ var vendors = []vendor{
 		name:             "groq",
 		policy:           withoutPenalties,
 		endpoints:        []string{"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches"},
-		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true,
+		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true, maxStops: 4,
 	},
 	{
 		// https://github.com/theopenco/llmgateway/pull/3462
@@ -219,7 +225,7 @@ var vendors = []vendor{
 		policy:           parallel.With(logprobs).Translating("user"),
 		endpoints:        []string{"images/generations", "images/edits", "files"},
 		tools:            toolRules{hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"}},
-		completionTokens: true, limits: translate.Limits{Unpenalized: true},
+		completionTokens: true, limits: translate.Limits{Unpenalized: true}, reasonsUnstopped: true,
 	},
 	{
 		name:      "together",
@@ -253,7 +259,7 @@ var vendors = []vendor{
 		name:             "cerebras",
 		policy:           withoutPenalties.With(logprobs),
 		endpoints:        []string{"completions"},
-		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true,
+		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true, maxStops: 4,
 	},
 	{
 		name:      "ollama",

@@ -11,7 +11,7 @@ import (
 
 // policy says what Cohere's Chat has equivalents for.
 var policy = translate.DefaultPolicy.Translating(
-	"frequency_penalty", "presence_penalty", "reasoning.effort", "seed", "stop", "top_k",
+	"frequency_penalty", "presence_penalty", "reasoning.effort", "seed", "top_k",
 	"input.input_image",
 )
 
@@ -43,9 +43,13 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.FitCalls(translate.CallRules{}); err != nil {
 		return nil, err
 	}
-	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop(), K: p.Field("top_k"), Seed: p.Field("seed")}
+	r := &request{Model: t.Model, Stream: p.Stream, K: p.Field("top_k"), Seed: p.Field("seed")}
 	if p.MaxOutputTokens.Valid {
 		r.MaxTokens = &p.MaxOutputTokens.N
+	}
+	var err error
+	if r.Stop, err = p.FitStop(maxStops, nil); err != nil {
+		return nil, err
 	}
 	for _, set := range []func(*translate.Request, *plugins.Capabilities) error{
 		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling,
@@ -56,6 +60,9 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	}
 	return r, nil
 }
+
+// maxStops is how many stop sequences a request may have (https://docs.cohere.com/reference/chat).
+const maxStops = 5
 
 type responseFormat struct {
 	Type   string          `json:"type"`

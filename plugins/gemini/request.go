@@ -11,7 +11,7 @@ import (
 // policy says what generateContent has equivalents for.
 var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
 	"frequency_penalty", "presence_penalty", "reasoning.effort", "reasoning.summary", "seed",
-	"service_tier", "stop", "top_k", "top_logprobs",
+	"service_tier", "top_k", "top_logprobs",
 	"input.input_image", "input.input_file", "input.input_audio",
 	"tools.code_interpreter",
 	"include.code_interpreter_call.outputs", "include.message.output_text.logprobs",
@@ -84,8 +84,9 @@ func (r *request) setSampling() error {
 	g.Temperature, g.TopP = p.Temperature, p.TopP
 	g.PresencePenalty, g.FrequencyPenalty = p.PresencePenalty, p.FrequencyPenalty
 	g.TopK, g.Seed = p.Field("top_k"), p.Field("seed")
-	if g.StopSequences = p.Stop(); len(g.StopSequences) > maxStops {
-		return plugins.Unsupported("stop", "The provider takes at most %d stop sequences.", maxStops)
+	var err error
+	if g.StopSequences, err = p.FitStop(maxStops, nil); err != nil {
+		return err
 	}
 	g.Logprobs = p.TopLogprobs.N
 	g.ResponseLogprobs = g.Logprobs > 0 || slices.Contains(p.Include, "message.output_text.logprobs")

@@ -231,7 +231,8 @@ func appendStop(b []byte, a *translate.Assembler) []byte {
 		reason, native = pauseTurn, ""
 	}
 	b = plugins.AppendString(append(b, `"stop_reason":`...), reason)
-	return appendNative(append(b, `,"stop_sequence":null`...), nativeStop, native)
+	b = plugins.AppendStringOrNull(append(b, `,"stop_sequence":`...), a.StopSequence())
+	return appendNative(b, nativeStop, native)
 }
 
 // pauseTurn is a reason that Anthropic alone has: the model continues if the client sends the turn again.

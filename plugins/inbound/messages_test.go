@@ -27,7 +27,7 @@ func TestMessagesRequest(t *testing.T) {
 		{`"temperature":0.5`, "temperature", `0.5`, ""},
 		{`"temperature":1`, "max_output_tokens", `1000`, ""},
 		{`"temperature":1`, "store", `false`, ""},
-		{`"stop_sequences":["a"]`, "stop", `["a"]`, "stop_sequences"},
+		{`"stop_sequences":["a"]`, "stop", `["a"]`, ""},
 		{`"system":"s"`, "instructions", `"s"`, ""},
 		{`"system":[{"type":"text","text":"x-anthropic-billing-header: cch=1"},{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]`, "input.0",
 			`{"role":"system","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}`, ""},
@@ -333,7 +333,8 @@ func BenchmarkMessages(b *testing.B) {
 func TestStopReason(t *testing.T) {
 	sequence := func(a *translate.Assembler) {
 		a.Text(0, "hello")
-		a.Finish(translate.ReasonStopSequence)
+		a.Finish(translate.ReasonStop)
+		a.StoppedAt("b")
 	}
 	refusal := func(a *translate.Assembler) {
 		a.Refusal(0, "I can't help with that.")
@@ -344,13 +345,13 @@ func TestStopReason(t *testing.T) {
 		answer  func(*translate.Assembler)
 		want    string
 	}{
-		{plugins.Messages, sequence, `"stop_reason":"stop_sequence"`},
+		{plugins.Messages, sequence, `"stop_reason":"stop_sequence","stop_sequence":"b"`},
 		{plugins.Chat, sequence, `"finish_reason":"stop"`},
 		{plugins.Messages, refusal, `"stop_reason":"refusal"`},
 		{plugins.Chat, refusal, `"finish_reason":"stop"`},
 	} {
 		api, _ := inbound.Of(c.dialect)
-		p, err := api.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`))
+		p, err := api.Parse([]byte(`{"model":"m","max_tokens":9,"stop":["a","b"],"stop_sequences":["a","b"],"messages":[{"role":"user","content":"hi"}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,12 @@ func requests(d plugins.Dialect) (bodies []string) {
 			}
 		}
 	}
+	switch d {
+	case plugins.Chat:
+		bodies = append(bodies, `{"model":"m","stop":["a","b","c","d","\n"],"messages":[{"role":"user","content":"hi"}]}`)
+	case plugins.Messages:
+		bodies = append(bodies, `{"model":"m","max_tokens":99,"stop_sequences":["a","b","c","d","e"],"messages":[{"role":"user","content":"hi"}]}`)
+	}
 	if d == plugins.Chat {
 		for _, id := range ids {
 			bodies = append(bodies, fmt.Sprintf(`{"model":"m","tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"hi"},

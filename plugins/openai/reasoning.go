@@ -13,17 +13,20 @@ import (
 // NeedsResponses reports whether a model refuses a request of Chat Completions that it takes in
 // Responses: the models since GPT-5.4 call no functions there while they reason, which those since
 // GPT-5.5 do unless told otherwise (https://github.com/openai/openai-openapi/issues/541,
-// https://github.com/BerriAI/litellm/pull/34569).
+// https://github.com/BerriAI/litellm/pull/34569). Models that reason take no stop sequences before
+// GPT-5.5 (https://github.com/BerriAI/litellm/pull/28650), which a translation to Responses enforces.
 func NeedsResponses(t translate.Target, body *plugins.Object) bool {
-	if c := t.Capabilities; c.Described() && !c.Reasoning || !body.Get("tools").Get("0").Exists() ||
-		strings.HasPrefix(t.Model, "gpt-35-") { // which is Azure's name for GPT-3.5
+	c := t.Capabilities
+	if c.Described() && !c.Reasoning || strings.HasPrefix(t.Model, "gpt-35-") { // which is Azure's name for GPT-3.5
 		return false
 	}
 	var major, minor int
 	_, _ = fmt.Sscanf(t.Model, "gpt-%d.%d", &major, &minor) // what is no such name has no version
 	effort := body.Get("reasoning_effort")
 	switch version := 100*major + minor; {
-	case version < 504:
+	case version < 505 && c.Described() && len(body.Get("stop").Array()) > 0:
+		return true
+	case version < 504 || !body.Get("tools").Get("0").Exists():
 		return false
 	case effort.Type == gjson.Null: // or absent
 		return version > 504

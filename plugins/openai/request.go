@@ -113,7 +113,7 @@ func withNames(raw string, item translate.Item) string {
 }
 
 // notInResponses are fields that clients of other APIs have and the provider refuses.
-var notInResponses = []string{"stop", "seed", "top_k", "presence_penalty", "frequency_penalty"}
+var notInResponses = []string{"seed", "top_k", "presence_penalty", "frequency_penalty"}
 
 // Limits are those of OpenAI's models
 // (https://platform.openai.com/docs/api-reference/responses/create). The error about a
@@ -145,6 +145,12 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	}
 	body, err := p.WithChanges(body)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := p.FitStop(0, nil); err != nil {
+		return nil, err
+	}
+	if body, err = sjson.DeleteBytes(body, "stop"); err != nil {
 		return nil, err
 	}
 	for _, field := range notInResponses {

@@ -109,6 +109,8 @@ func TestReasoningWithTools(t *testing.T) {
 		{"gpt-5.2", "https://api.openai.com/v1", tools + medium, true},
 		{"gpt-5-2025-08-07", "https://api.openai.com/v1", tools + medium, true},
 		{"gpt-4o", "https://api.openai.com/v1", tools, true},
+		{"gpt-4o", "https://api.openai.com/v1", `"stop":["a"]`, true},
+		{"gpt-5.2", "https://api.openai.com/v1", `"stop":null`, true},
 		{"gpt-35-turbo", "https://api.openai.com/v1", tools, true},
 		{"o3", "https://api.openai.com/v1", tools + medium, true},
 		{"gpt-5.6", "http://localhost:1234/v1", tools, true}, // which may have no Responses
@@ -117,6 +119,17 @@ func TestReasoningWithTools(t *testing.T) {
 		_, err := Provider{}.PrepareNative(t.Context(), plugins.Chat, plugintest.Object(t, `{"model":"m",`+test.fields+`}`), target)
 		if test.native != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s, %s: %v", test.model, test.fields, err)
+		}
+	}
+}
+
+// A model that reasons refuses stop sequences before GPT-5.5. In Responses, the gateway has them.
+func TestStopSequencesAtModelsThatReason(t *testing.T) {
+	reasons := &plugins.Capabilities{Input: []string{"text"}, Reasoning: true}
+	for model, native := range map[string]bool{"o3": false, "gpt-5.4": false, "gpt-5.5": true} {
+		target := translate.Target{Model: model, BaseURL: "https://api.openai.com/v1", Capabilities: reasons}
+		if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Chat, plugintest.Object(t, `{"model":"m","stop":"a"}`), target); native != (err == nil) {
+			t.Errorf("%s: %v", model, err)
 		}
 	}
 }
@@ -278,6 +291,7 @@ func TestOtherAPIs(t *testing.T) {
 			"tools", `[{"type":"web_search"},{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":false}]`, []string{"tools[0].cache_control", "tools[1].cache_control"}, false},
 		{"marks of prefixes at tools in Chat Completions", plugins.Chat, plain, `"tools":[{"type":"web_search","cache_control":{"type":"ephemeral"}},{"type":"custom","custom":{"name":"c"},"cache_control":{"type":"ephemeral"}}]`,
 			"tools", `[{"type":"web_search"},{"type":"custom","name":"c"}]`, []string{"tools[0].cache_control", "tools[1].cache_control"}, false},
+		{"stop sequences", plugins.Messages, plain, `"max_tokens":100,"stop_sequences":["a"]`, "stop", "", nil, true},
 		{"penalties", plugins.Chat, plain, `"presence_penalty":1`, "presence_penalty", "", []string{"presence_penalty"}, false},
 		{"a long name of a user", plugins.Messages, plain, `"max_tokens":100,"metadata":{"user_id":"` + strings.Repeat("u", 65) + `"}`, "user",
 			`"f20e249d15fa4b9f44ba21d154f62e1efa76ddfdce5d25139a33a4787cee5a8b"`, nil, true},

@@ -83,6 +83,9 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 			r.MaxOutputTokens = c.MaxOutput
 		}
 	}
+	if _, err := p.FitStop(0, nil); err != nil { // the API has no such field
+		return nil, err
+	}
 	r.setFormat(p)
 	if err := r.setReasoning(p, t.Capabilities); err != nil {
 		return nil, err

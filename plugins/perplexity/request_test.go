@@ -56,7 +56,7 @@ func TestPrepare(t *testing.T) {
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if len(warnings) != 4 { // stop, top_k, service_tier, text.verbosity
+	if len(warnings) != 3 { // top_k, service_tier, text.verbosity
 		t.Errorf("warnings %q", warnings)
 	}
 }

@@ -276,6 +276,9 @@ func (s Strict) chat(v gjson.Result) error {
 			return fmt.Errorf("'%s' is only allowed when 'tools' are specified", field)
 		}
 	}
+	if err := s.stops(v.Get("stop")); err != nil {
+		return err
+	}
 	refuse := map[string]func(gjson.Result) error{
 		"openai": s.openAIChat, "azure": s.openAIChat, "mistral": mistralChat, "ollama": ollamaChat,
 		"vllm": alternating, "lmstudio": lmstudioChat, "compatible": alternating,
@@ -287,6 +290,18 @@ func (s Strict) chat(v gjson.Result) error {
 		}
 	}
 	return calls.answered()
+}
+
+// stops refuses more stop sequences than the vendor takes, and any at models that reason
+// (https://platform.openai.com/docs/api-reference/chat/create, https://docs.x.ai/docs/guides/reasoning).
+func (s Strict) stops(stop gjson.Result) error {
+	switch n := len(stop.Array()); {
+	case n > 4 && slices.Contains([]string{"openai", "azure", "groq", "cerebras"}, s.Vendor):
+		return fmt.Errorf("invalid 'stop': array too long, expected an array with maximum length 4, but got one with length %d", n)
+	case n > 0 && s.reasons() && slices.Contains([]string{"openai", "azure", "xai"}, s.Vendor):
+		return errors.New("unsupported parameter: 'stop' is not supported with this model")
+	}
+	return nil
 }
 
 // openAIChat has the rules of OpenAI's Chat Completions
@@ -433,6 +448,11 @@ func (Strict) messages(v gjson.Result) error {
 		return errors.New("thinking may not be enabled when tool_choice forces tool use")
 	case choice != "" && len(v.Get("tools").Array()) == 0:
 		return errors.New("tool_choice may only be specified while providing tools")
+	}
+	for _, stop := range v.Get("stop_sequences").Array() {
+		if strings.TrimSpace(stop.Str) == "" {
+			return errors.New("stop_sequences: each stop sequence must contain non-whitespace")
+		}
 	}
 	for _, t := range v.Get("tools").Array() {
 		if !wordName.MatchString(t.Get("name").Str) {

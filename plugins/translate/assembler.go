@@ -73,6 +73,8 @@ type Assembler struct {
 	failure *plugins.Error
 	// truncated: the arguments of a call are cut off.
 	truncated bool
+	stops     []string // the text ends at one of them
+	stopped   string   // the one at which it has ended, after which nothing is taken; "" if it has not
 	extent
 
 	items     []*Output // by output_index
@@ -117,7 +119,7 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 	if o.Limit == 0 {
 		o.Limit = maxSize
 	}
-	a := &Assembler{request: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix()}
+	a := &Assembler{request: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix(), stops: enforceable(p.Stop())}
 	a.seen.Dialect = plugins.Responses
 	if p.Stream {
 		a.sink = sink
@@ -263,7 +265,7 @@ func (a *Assembler) Report(seen *plugins.ResponseInfo) {
 
 // Finish sets why the model stopped; the last call counts. Usage may follow.
 func (a *Assembler) Finish(r Reason) {
-	if a.cut {
+	if a.cut || a.stopped != "" {
 		return
 	}
 	switch {
@@ -389,7 +391,9 @@ func (a *Assembler) Err() error { return a.err }
 // Cut reports whether the response was cut: what follows of it is ignored.
 func (a *Assembler) Cut() bool { return a.cut }
 
-func (a *Assembler) done() bool { return a.failure != nil || a.response != nil || a.cut }
+func (a *Assembler) done() bool {
+	return a.failure != nil || a.response != nil || a.cut || a.stopped != ""
+}
 
 // takes counts n bytes of content. It returns false if they must not be added.
 func (a *Assembler) takes(n int) bool {
@@ -432,14 +436,22 @@ func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	if p == nil || p.Kind != kind {
 		p = a.addPart(o, kind)
 	}
-	if s, p.half = plugins.JoinHalves(p.half + s); s == "" {
+	if s, p.half = plugins.JoinHalves(p.half + s); kind == TextPart {
+		s = a.untilStop(p, s)
+	}
+	a.write(o, p, s)
+}
+
+// write adds s to a part of an item, and to the stream.
+func (a *Assembler) write(o *Output, p *OutputPart, s string) {
+	if s == "" {
 		return
 	}
 	from := len(p.Text)
 	p.Text = plugins.AppendEscaped(p.Text, s)
 	p.Length += utf8.RuneCountInString(s)
 	var logprobs []byte
-	if kind == TextPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
+	if p.Kind == TextPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
 		logprobs = a.logprobs.raw
 		p.logprobs = appendElements(p.logprobs, logprobs)
 		a.logprobs.raw = logprobs[:0]

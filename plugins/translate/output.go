@@ -81,6 +81,7 @@ type OutputPart struct {
 	Length int
 
 	half string // the first half of a surrogate pair that ends the text so far; Text lacks it
+	held string // what ends the text so far and may begin a stop sequence; Text lacks it
 	head []byte // of its delta events, up to the text
 
 	annotations []byte // elements of the array, with commas
@@ -278,6 +279,9 @@ func (a *Assembler) closePart(o *Output) {
 		p.half = ""
 		a.appendText(o, p.Kind, plugins.Whole(half))
 	}
+	held := p.held
+	p.held = ""
+	a.write(o, p, held)
 	a.emit(Event{Type: PartClosed, Output: o, Part: p})
 }
 

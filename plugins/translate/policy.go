@@ -48,6 +48,7 @@ var DefaultPolicy = Policy{
 	"max_output_tokens": Translate,
 	"temperature":       Translate,
 	"top_p":             Translate,
+	"stop":              Translate, // of other APIs; the Assembler ends the text where a provider does not
 	"include":           Translate,
 
 	"background":           Reject,
@@ -63,7 +64,6 @@ var DefaultPolicy = Policy{
 	"reasoning.effort":    Warn,
 	"reasoning.summary":   Warn,
 	"service_tier":        Warn,
-	"stop":                Warn, // of other APIs
 	"top_k":               Warn,
 	"text.verbosity":      Warn,
 	"top_logprobs":        Warn,

@@ -362,18 +362,6 @@ func fieldOf(object json.RawMessage, path string) json.RawMessage {
 	return json.RawMessage(v.Raw)
 }
 
-// Stop are the texts at which the model shall stop, which clients of other APIs than
-// Responses have: the field "stop".
-func (p *Request) Stop() []string {
-	var stops []string
-	for _, v := range gjson.GetBytes(p.Raw, "stop").Array() {
-		if v.Type == gjson.String {
-			stops = append(stops, v.Str)
-		}
-	}
-	return stops
-}
-
 // CachesLonger reports whether the client asks to have the prompt cached for longer than by
 // default.
 func (p *Request) CachesLonger() bool {
