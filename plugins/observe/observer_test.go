@@ -201,6 +201,21 @@ func TestObserver(t *testing.T) {
 		`{"model":"m","type":"message","stop_reason":"end_turn","usage":{"input_tokens":50,"cache_creation_input_tokens":20,"cache_read_input_tokens":100,"prompt_tokens_details":{"cached_tokens":100},"output_tokens":8}}`,
 		plugins.ResponseInfo{Model: "m", Finish: "end_turn", Phase: plugins.Ended, Usage: usage{Input: known(170), Output: known(8), CacheRead: known(100), CacheWrite: known(20)}},
 	}, {
+		"moonshot's messages, which begin with the input that was cached", plugins.Messages, "moonshotai", sseType,
+		events(`{"type":"message_start","message":{"model":"kimi-k3","content":[],"usage":{"input_tokens":10000,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":80,"cache_read_input_tokens":9920,"output_tokens":20}}`),
+		plugins.ResponseInfo{Stream: true, Model: "kimi-k3", Finish: "end_turn", Usage: usage{Input: known(10_000), Output: known(20), CacheRead: known(9920), CacheWrite: known(0)}},
+	}, {
+		"the same, if all of it was cached", plugins.Messages, "moonshotai", sseType,
+		events(`{"type":"message_start","message":{"model":"kimi-k3","content":[],"usage":{"input_tokens":10000,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"cache_read_input_tokens":10000,"output_tokens":20}}`),
+		plugins.ResponseInfo{Stream: true, Model: "kimi-k3", Finish: "end_turn", Usage: usage{Input: known(10_000), Output: known(20), CacheRead: known(10_000), CacheWrite: known(0)}},
+	}, {
+		"messages whose last event has no input", plugins.Messages, "custom", sseType,
+		events(`{"type":"message_start","message":{"model":"m","content":[],"usage":{"input_tokens":6,"cache_read_input_tokens":100,"output_tokens":1}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"cache_read_input_tokens":100,"output_tokens":20}}`),
+		plugins.ResponseInfo{Stream: true, Model: "m", Finish: "end_turn", Usage: usage{Input: known(106), Output: known(20), CacheRead: known(100)}},
+	}, {
 		"messages that were compacted, and an advisor", plugins.Messages, "anthropic", jsonType,
 		`{"model":"claude","type":"message","stop_reason":"end_turn","usage":{"input_tokens":162,"output_tokens":11,"iterations":[
 			{"type":"compaction","input_tokens":9000,"cache_read_input_tokens":1000,"output_tokens":700},

@@ -16,9 +16,14 @@ import (
 type report struct {
 	counts   [endOfCounts - firstCount]int64
 	reported uint64 // a bit for each of counts
+	// noneUncached says that the last report of UncachedInput was a 0.
+	noneUncached bool
 }
 
 func (r *report) set(f Field, n int64) {
+	if f == UncachedInput {
+		r.noneUncached = n == 0
+	}
 	switch before := r.get(f).N; {
 	case f == InputPart, f == Image:
 		n += before
@@ -94,7 +99,13 @@ func (r *report) input() plugins.Count {
 	case r.get(EstimatedInput).Valid:
 		return plugins.Known(max(r.get(EstimatedInput).N, cached.N+r.cacheWrite().N))
 	case r.get(UncachedInput).Valid:
-		return r.get(UncachedInput).Plus(cached).Plus(r.cacheWrite())
+		fromCache := cached.Plus(r.cacheWrite())
+		if r.noneUncached && r.get(UncachedInput).N == fromCache.N {
+			// Moonshot's Messages begin with the whole input, and say at the end that all of it was cached.
+			// https://github.com/maximhq/bifrost/issues/5510
+			return fromCache
+		}
+		return r.get(UncachedInput).Plus(fromCache)
 	case r.get(InputPart).Valid:
 		return r.get(InputPart)
 	}
