@@ -62,6 +62,13 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		if outcome == routing.Again {
 			continue
 		}
+		if failure.Code == plugins.ContextExceeded && outcome == routing.Abort {
+			// A larger model may take it, also one that has failed before: its failure passes.
+			if larger := places[i].Larger(places); len(larger) > 0 {
+				places, i, tries = larger, 0, 1
+				continue
+			}
+		}
 		if outcome == routing.Abort {
 			break
 		}

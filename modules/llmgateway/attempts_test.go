@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
 )
@@ -211,6 +213,40 @@ func TestErrorsWithoutAnEnd(t *testing.T) {
 					t.Errorf("after %s: %d %s", time.Since(begin), w.Code, w.Body)
 				}
 			})
+		})
+	}
+}
+
+// A request that is too long for a model goes to the larger ones of its targets, also to one that has
+// refused it for a time: whether the conversation is too long depends on them.
+func TestLargerModelsTakeLongRequests(t *testing.T) {
+	tooLong := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":{"message":"This model's maximum context length is 1000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`)
+	}
+	busy := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"error":{"message":"Slow down.","type":"rate_limit_error","code":"rate_limit_exceeded"}}`)
+	}
+	takes := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answered) }
+	for name, c := range map[string]struct {
+		models       string
+		small, large upstream
+		status       int
+		attempts     string // the targets that failed
+	}{
+		"the small one first":   {"raw/priced,raw2/m", tooLong, takes, 200, ``},
+		"no larger one":         {"raw/priced", tooLong, takes, 400, ``},
+		"too long for both":     {"raw/priced,raw2/m", tooLong, tooLong, 400, `["raw/priced","raw2/m"]`},
+		"the large one first":   {"raw2/m,raw/priced", tooLong, tooLong, 400, ``},
+		"the large one is busy": {"raw2/m,raw/priced", tooLong, busy, 429, `["raw2/m","raw2/m","raw/priced","raw2/m","raw2/m"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"raw": {c.small}, "raw2": {c.large}})
+			resp, body := s.post(`{"model":"` + c.models + `","input":"hi"}`)
+			if got := gjson.Get(body, "error.attempts.#.target").Raw; resp.StatusCode != c.status || got != c.attempts {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@ package llmgateway
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -114,7 +113,7 @@ func (a *attempt) observe(outcome routing.Outcome, failure *plugins.Error) {
 			first = r.Latency
 		}
 		routing.InProcess.Answered(a.target.Circuit, time.Duration(first.N)*time.Millisecond, r.Usage.Output.N)
-	case isEmpty(failure):
+	case failure.EmptyAccount():
 		routing.InProcess.Limited(a.target.Circuit, time.Hour) // as long as targets are left alone
 	case waits(failure):
 		routing.InProcess.Limited(a.target.Circuit, failure.RetryAfter)
@@ -123,13 +122,6 @@ func (a *attempt) observe(outcome routing.Outcome, failure *plugins.Error) {
 
 // waits reports whether the provider refuses calls for a time.
 func waits(e *plugins.Error) bool { return e.Status == http.StatusTooManyRequests || e.RetryAfter > 0 }
-
-// isEmpty reports whether the provider refuses calls until somebody pays.
-// https://platform.openai.com/docs/guides/error-codes, https://api-docs.deepseek.com/quick_start/error_codes,
-// and Anthropic's 400 "Your credit balance is too low to access the Anthropic API".
-func isEmpty(e *plugins.Error) bool {
-	return e.Status == http.StatusPaymentRequired || e.Code == "insufficient_quota" || strings.HasPrefix(e.Message, "Your credit balance is too low")
-}
 
 // sendCounted is send, which counts as a call under way at the target.
 func (a *attempt) sendCounted(firstByte time.Duration) (routing.Outcome, *plugins.Error) {

@@ -60,6 +60,15 @@ func TestEmptyAccountsAreLeft(t *testing.T) {
 		"OpenAI":    {429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`},
 		"DeepSeek":  {402, `{"error":{"message":"Insufficient Balance"}}`},
 		"Anthropic": {400, `{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`},
+
+		"Anthropic's limit": {400, `{"error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}`},
+		"OpenAI's limit":    {400, `{"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","code":"billing_hard_limit_reached"}}`},
+		"OpenRouter's key":  {403, `{"error":{"message":"Key limit exceeded (total limit).","code":403}}`},
+		"Groq":              {400, `{"error":{"message":"API access is blocked.","type":"invalid_request_error","code":"blocked_api_access"}}`},
+		"Fireworks":         {412, `{"error":{"message":"Account acme is suspended, possibly due to reaching the monthly spending limit or failure to pay past invoices.","code":"PRECONDITION_FAILED","type":"error"}}`},
+		"xAI":               {403, `{"code":"The caller does not have permission to execute the specified operation","error":"Your team 12-34 has either used all available credits or reached its monthly spending limit."}`},
+		"SiliconFlow":       {403, `{"code":30001,"message":"Sorry, your account balance is insufficient","data":null}`},
+		"Alibaba":           {400, `{"error":{"message":"Access denied, please make sure your account is in good standing.","type":"Arrearage","code":"Arrearage"}}`},
 	} {
 		asked := 0
 		s := serve(t, map[string][]upstream{

@@ -56,12 +56,17 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	switch {
 	case a.call.dialect.CountsTokens() && lacksEndpoint(status) && !strings.Contains(e.Message, a.target.Model): // nor is it the model that is not found
 		return noEndpoint(a.target), routing.Failover
+	case e.EmptyAccount():
+		if unauthorized(e.Status) { // the key is right, and the client need not look for another
+			empty := plugins.Refused(http.StatusPaymentRequired, e.Message)
+			empty.Reported = e.Reported
+			e = empty
+		}
+		return e, routing.Failover
 	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform && !e.CallersFault():
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name), zap.Int("status", status))
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
-	case isEmpty(e):
-		return e, routing.Failover
 	case e.Param == "reasoning.summary" && !a.to.NoSummary && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
 		a.target.Account.AskNoSummary(a.target.Model)
 		return e, routing.Again

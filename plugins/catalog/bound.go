@@ -12,6 +12,9 @@ import (
 // more at once.
 const assumedLimit = 1 << 17
 
+// AssumedInput is how many tokens a model reads at most whose limits are unknown.
+const AssumedInput = 1 << 20
+
 // InputLimit returns how many tokens the model reads at most in one request.
 func (m *Model) InputLimit() int64 {
 	limit := m.Context
@@ -20,11 +23,11 @@ func (m *Model) InputLimit() int64 {
 	}
 	for i := range m.Prices { // a price for longer inputs says that there are some
 		if above := m.Prices[i].InputAbove; limit > 0 && above >= limit {
-			limit = 1 << 20
+			limit = AssumedInput
 		}
 	}
 	if limit == 0 {
-		limit = 1 << 20
+		limit = AssumedInput
 	}
 	return limit
 }

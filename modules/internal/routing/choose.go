@@ -313,6 +313,16 @@ func (p *Place) CanReplace(refused *Place) bool {
 	return chosen && p.State.rank() == 0 && p.asGoodAs(refused)
 }
 
+// Larger returns the places whose models read longer requests than that of p.
+func (p *Place) Larger(places []Place) (larger []Place) {
+	for _, other := range places {
+		if other.inputLimit() > p.inputLimit() {
+			larger = append(larger, other)
+		}
+	}
+	return larger
+}
+
 // Equals counts the targets that would have been as good for a call as the first one, itself
 // included.
 func Equals(places []Place) (n int) {

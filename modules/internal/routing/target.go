@@ -37,6 +37,14 @@ func (t Target) price() plugins.Nanodollars {
 	return cost.N
 }
 
+// inputLimit returns how many tokens the target is assumed to read at most.
+func (t Target) inputLimit() int64 {
+	if t.Listed == nil {
+		return catalog.AssumedInput
+	}
+	return t.Listed.InputLimit()
+}
+
 // repeats reports whether a call that failed at another target would be the same one at this
 // target.
 func (t *Target) repeats(other *Target) bool {
