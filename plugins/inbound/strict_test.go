@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// schema is one as Pydantic writes it.
-const schema = `{"type":"object","properties":{"t":{"$ref":"#/$defs/T","description":"d"},"k":{"const":"x"},"n":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"required":["t"],"$defs":{"T":{"type":"object","properties":{"a":{"type":"string","enum":["b"]}}}}}`
+// schema is one as Pydantic, zod and schemars write it.
+const schema = `{"type":"object","properties":{"u":{"allOf":[{"type":"object","properties":{"x":{"type":"string"}}},{"properties":{"y":true}}]},"e":{"type":["string","null"],"enum":["a",null]},"t":{"$ref":"#/$defs/T","description":"d"},"k":{"const":"x"},"n":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"required":["t"],"$defs":{"T":{"type":"object","properties":{"a":{"type":"string","enum":["b"]}}}}}`
 
 // requests returns what clients of a dialect may send, which differ in names, ids and choices. Each
 // has two turns whose calls have the same id.

@@ -544,6 +544,41 @@ func turns(messages []gjson.Result, ids func(block gjson.Result) (call, output s
 	return calls.answered()
 }
 
+// geminiSchema has Gemini's rules of schemas (https://ai.google.dev/api/caching#FunctionDeclaration).
+func geminiSchema(schema gjson.Result) (err error) {
+	schema.ForEach(func(key, v gjson.Result) bool {
+		switch name := key.Str; {
+		case name == "allOf" || name == "const":
+			err = fmt.Errorf("unknown name %q in a schema", name)
+		case name == "enum":
+			for _, value := range v.Array() {
+				if value.Type != gjson.String && value.Type != gjson.Number {
+					err = fmt.Errorf("invalid value %s in an enum", value.Raw)
+				}
+			}
+		case name == "properties" || name == "$defs":
+			v.ForEach(func(name, property gjson.Result) bool {
+				if property.Type == gjson.True {
+					err = fmt.Errorf("invalid value true at the property '%s'", name.Str)
+				} else {
+					err = geminiSchema(property)
+				}
+				return err == nil
+			})
+		case v.IsObject() && (name == "items" || name == "additionalProperties"):
+			err = geminiSchema(v)
+		case strings.HasSuffix(name, "Of"):
+			for _, part := range v.Array() {
+				if err == nil {
+					err = geminiSchema(part)
+				}
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
 // generateContent has the rules of Gemini (https://ai.google.dev/api/generate-content).
 func (Strict) generateContent(v gjson.Result) error {
 	if err := toolNames(v, "tools.#.functionDeclarations.#.name|@flatten", "contents.#.parts.#.functionCall.name|@flatten"); err != nil {
@@ -556,6 +591,11 @@ func (Strict) generateContent(v gjson.Result) error {
 	}
 	if err := toolRoots(v.Get("tools.#.functionDeclarations|@flatten"), "name", "parameters", false); err != nil {
 		return err
+	}
+	for _, schema := range append(v.Get("tools.#.functionDeclarations.#.parametersJsonSchema|@flatten").Array(), v.Get("generationConfig.responseJsonSchema")) {
+		if err := geminiSchema(schema); err != nil {
+			return err
+		}
 	}
 	if len(v.Get("generationConfig.stopSequences").Array()) > 5 {
 		return errors.New("generationConfig.stopSequences: at most 5 are allowed")

@@ -42,6 +42,8 @@ func TestStrict(t *testing.T) {
 		{"openai", "/v1/responses", nil, `{}`, `{"input":[{"type":"function_call","call_id":"` + strings.Repeat("x", 65) + `"}]}`, "too long"},
 		{"azure", "/v1/chat/completions", plain, `{"stop":["a","b","c","d"]}`, `{"stop":["a","b","c","d","e"]}`, "too long"},
 		{"xai", "/v1/chat/completions", thinker, `{"stop":[]}`, `{"stop":"a"}`, "'stop'"},
+		{"gemini", ":generateContent", nil, `{"contents":[` + gemini + `],"tools":[{"functionDeclarations":[{"name":"f","parametersJsonSchema":{"properties":{"const":{"enum":["a"]}}}}]}]}`, `{"contents":[` + gemini + `],"tools":[{"functionDeclarations":[{"name":"f","parametersJsonSchema":{"properties":{"a":{"items":{"enum":["a",null]}}}}}]}]}`, "enum"},
+		{"gemini", ":generateContent", nil, `{"contents":[` + gemini + `]}`, `{"contents":[` + gemini + `],"generationConfig":{"responseJsonSchema":{"anyOf":[{"properties":{"a":{"allOf":[]}}}]}}}`, "allOf"},
 		{"anthropic", "/v1/messages", nil, `{"max_tokens":1,"stop_sequences":["a"],"messages":[` + user + `]}`, `{"max_tokens":1,"stop_sequences":["\n"],"messages":[` + user + `]}`, "non-whitespace"},
 		{"openai", "/v1/chat/completions", thinker, `{"max_completion_tokens":5}`, `{"max_tokens":5}`, "'max_tokens'"},
 		{"openai", "/v1/chat/completions", nil, `{"messages":[` + user + `,` + call + `,` + output + `]}`, `{"messages":[` + user + `,` + call + `,` + user + `]}`, "no tool output"},
