@@ -482,7 +482,7 @@ Operators are = != > >= < <= and ~ !~ (contains, contains not; letter case does
 not matter). Quote them for the shell, and quote values with blanks in "".
 Fields are those of request_response_rmt in the API, property.<name> and
 score.<name>, and in short: id, time, ended, user, session, country, in, out,
-tokens, ttft, body, response, feedback. since= and until= take a time, a date
+tokens, ttft, body, response, error, feedback. since= and until= take a time, a date
 (in UTC) or an age such as 90m or 7d. "all" matches everything, and a filter of
 the API may stand as JSON.`
 

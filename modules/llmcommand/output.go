@@ -113,7 +113,7 @@ func outputOf(cmd *cobra.Command, w io.Writer, live bool, columns []column, form
 }
 
 // tableColumns are shown unless others are asked for.
-var tableColumns = []string{"time", "model", "status", "latency", "ttft", "in", "out", "cost", "user"}
+var tableColumns = []string{"time", "model", "status", "latency", "ttft", "in", "out", "cost", "user", "error"}
 
 type table struct {
 	grid    grid

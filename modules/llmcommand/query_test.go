@@ -45,9 +45,9 @@ func TestQueryTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-TIME                 MODEL         STATUS  LATENCY  TTFT      IN  OUT       COST  USER
-2026-11-21 00:01:00  �[31mモデル      499        -     -       -    -          -  -
-2026-11-21 00:00:00  gpt-4o-mini      200    1.25s  80ms  12,000   34  $0.001828  Ada
+TIME                 MODEL         STATUS  LATENCY  TTFT      IN  OUT       COST  USER  ERROR
+2026-11-21 00:01:00  �[31mモデル      499        -     -       -    -          -  -     -
+2026-11-21 00:00:00  gpt-4o-mini      200    1.25s  80ms  12,000   34  $0.001828  Ada   -
 
 2 requests, cost $0.001828 (1 unknown), tokens 12,034 (1 unknown)
 `

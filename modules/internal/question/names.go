@@ -22,6 +22,7 @@ var Aliases = map[string]string{
 	"ttft":     "time_to_first_token",
 	"body":     "request_body",
 	"response": "response_body",
+	"error":    "error_message",
 	"feedback": storage.FeedbackScore,
 }
 
