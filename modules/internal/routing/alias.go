@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/storage"
 )
 
@@ -255,6 +257,23 @@ func (c *Choice) AsksForTools() bool {
 	}
 	return false
 }
+
+// OutputLimit is the most that the choice lets an answer have, in tokens. ok is false if it limits none.
+func (c *Choice) OutputLimit() (tokens int64, ok bool) {
+	for _, name := range []string{maxTokens, "max_completion_tokens", "max_output_tokens"} {
+		limit := c.Limit[name]
+		if n := gjson.ParseBytes(c.Set[name]); limit == 0 && n.Type == gjson.Number {
+			limit = n.Int()
+		}
+		if limit > 0 && (!ok || limit < tokens) {
+			tokens, ok = limit, true
+		}
+	}
+	return tokens, ok
+}
+
+// ServiceTier is the service tier that the choice sets, "" if it sets none.
+func (c *Choice) ServiceTier() string { return gjson.ParseBytes(c.Set["service_tier"]).Str }
 
 // Columns are the columns of a record that the condition of the choice compares, beside the tokens of the
 // input. ok is false if it compares more than columns.

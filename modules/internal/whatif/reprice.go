@@ -138,7 +138,7 @@ func (t *Trial) price(r *recordedCall, s *routing.Share, of *span) bool {
 		cached = 0
 	}
 
-	at := catalog.Conditions{At: r.CreatedAt.Time(), Tier: cmp.Or(t.policy.Tier, r.ServiceTier), Geography: r.InferenceGeo}
+	at := catalog.Conditions{At: r.CreatedAt.Time(), Tier: cmp.Or(t.policy.Tier, s.Choice.ServiceTier(), r.ServiceTier), Geography: r.InferenceGeo}
 	usage := r.Usage
 	usage.ReportedCost = plugins.Cost{}
 	limit(&usage, s.Choice)
@@ -207,10 +207,8 @@ func (t *Trial) withCache(r *recordedCall, u plugins.Usage, m *catalog.Model, ca
 
 // limit lowers the output of a call to what a choice allows.
 func limit(u *plugins.Usage, c *routing.Choice) {
-	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		if limit, ok := c.Limit[name]; ok {
-			u.Output.N, u.BilledOutput.N, u.Reasoning.N = min(u.Output.N, limit), min(u.BilledOutput.N, limit), min(u.Reasoning.N, limit)
-		}
+	if limit, ok := c.OutputLimit(); ok {
+		u.Output.N, u.BilledOutput.N, u.Reasoning.N = min(u.Output.N, limit), min(u.BilledOutput.N, limit), min(u.Reasoning.N, limit)
 	}
 }
 

@@ -258,7 +258,7 @@ func (t *Trial) Assumptions() []string {
 		list = append(list, "The targets get equal shares: how busy and how fast they would have been is not known.")
 	}
 	if slices.ContainsFunc(t.policy.Models, func(c *routing.Choice) bool { return len(c.Set) > 0 }) {
-		list = append(list, "Parameters that a model sets do not change how long its answers are.")
+		list = append(list, "Of the parameters that a model sets, the service tier and the limits of the output count. The others, such as the effort, do not change how long its answers are.")
 	}
 	return list
 }

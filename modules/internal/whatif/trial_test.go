@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -166,12 +167,23 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 			read = count(min(2000, c.input))
 		}
 		r.Provider, r.Account, r.Model, r.Arm = to.Account.Provider, to.Account.Label, to.Model, to.Arm()
-		r.Usage = plugins.Usage{Input: plugins.Known(count(c.input)), Output: plugins.Known(int64(float64(c.output) * out))}
+		written, tier := int64(float64(c.output)*out), p.Tier
+		if limit, ok := to.Choice.Limit["max_tokens"]; ok {
+			written = min(written, limit)
+		}
+		if text := to.Choice.Set["max_tokens"]; text != nil {
+			limit, _ := strconv.ParseInt(string(text), 10, 64)
+			written = min(written, limit)
+		}
+		if text := to.Choice.Set["service_tier"]; text != nil {
+			tier = strings.Trim(string(text), `"`)
+		}
+		r.Usage = plugins.Usage{Input: plugins.Known(count(c.input)), Output: plugins.Known(written)}
 		if to.Model != "plain" {
 			r.Usage.CacheRead = plugins.Known(read)
 		}
-		r.ServiceTier = p.Tier
-		r.Cost = to.Listed.Cost(r.Usage, catalog.Conditions{At: c.at, Tier: p.Tier})
+		r.ServiceTier = tier
+		r.Cost = to.Listed.Cost(r.Usage, catalog.Conditions{At: c.at, Tier: tier})
 		if !r.Cost.Valid {
 			l.t.Fatalf("%s has no price", to.Name)
 		}
@@ -319,6 +331,8 @@ func TestOtherPoliciesAreWithinTheRange(t *testing.T) {
 		`{"strategy":"weight","models":[{"model":"a/small","weight":3},{"model":"b/big"},{"model":"d/other","weight":2}]}`,
 		`{"strategy":"weight","affinity":false,"models":[{"model":"a/small","weight":3},{"model":"d/other"}]}`,
 		`{"strategy":"order","models":[{"model":"a/small","when":"tokens<5000"},{"model":"d/other"}]}`,
+		`{"models":[{"model":"a/big","set":{"service_tier":"flex","max_tokens":40}}]}`,
+		`{"strategy":"weight","models":[{"model":"a/big","limit":{"max_tokens":90},"set":{"service_tier":"flex"}},{"model":"b/big","limit":{"max_tokens":60}}]}`,
 	}
 	for range 10 {
 		var models []string
