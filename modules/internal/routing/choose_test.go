@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -343,7 +345,10 @@ func TestParametersOfChoices(t *testing.T) {
 			`{"max_tokens":"many","reasoning_effort":"high"}`: `{"max_tokens":100,"reasoning_effort":"low","temperature":0}`,
 		},
 		plugins.Responses: {`{"input":"hi","reasoning":{"summary":"auto"}}`: `{"input":"hi","reasoning":{"summary":"auto","effort":"low"},"temperature":0,"max_output_tokens":100}`},
-		plugins.Messages:  {`{"max_tokens":4000}`: `{"max_tokens":100,"output_config":{"effort":"low"},"temperature":0}`},
+		plugins.Messages: {
+			`{"max_tokens":4000}`: `{"max_tokens":100,"output_config":{"effort":"low"},"temperature":0}`,
+			`{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":8000,"display":"omitted"}}`: `{"max_tokens":100,"thinking":{"type":"adaptive","display":"omitted"},"output_config":{"effort":"low"},"temperature":0}`,
+		},
 	} {
 		for body, want := range cases {
 			got, warnings, err := c.Apply(dialect, []byte(body))
@@ -371,6 +376,10 @@ func TestParametersThatDoNotFit(t *testing.T) {
 		if got, _, err := c.Apply(plugins.Messages, []byte(body)); err != nil || string(got) != want {
 			t.Errorf("%s becomes %s, %v", body, got, err)
 		}
+	}
+	off := &Choice{Model: "m", Set: map[string]json.RawMessage{"reasoning_effort": json.RawMessage(`"none"`)}}
+	if got, _, err := off.Apply(plugins.Messages, []byte(`{"thinking":{"type":"enabled","budget_tokens":2000}}`)); err != nil || gjson.GetBytes(got, "thinking").Raw != `{"type":"disabled"}` || gjson.GetBytes(got, "output_config.effort").Exists() {
+		t.Errorf("without effort: %s, %v", got, err)
 	}
 	var a Alias
 	if err := json.Unmarshal([]byte(`{"stratgy":"weight","models":[{"model":"m"}]}`), &a); err == nil {

@@ -55,6 +55,11 @@ func (c *Choice) Apply(d plugins.Dialect, body []byte) (applied []byte, warnings
 			}
 			warnings = append(warnings, fmt.Sprintf("%s: set to %s", field, compact(c.Set[name])))
 		}
+		if name == reasoningEffort && d == plugins.Messages {
+			if applied, err = thinkAsSet(applied); err != nil {
+				return nil, nil, fmt.Errorf("set %s: %w", name, err)
+			}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Limit)) {
 		limit := c.Limit[name]
@@ -97,6 +102,28 @@ const (
 	thinkingBudget = "thinking.budget_tokens"
 	leastThinking  = 1024
 )
+
+// thinkAsSet lets the effort of a request of Messages decide how much a model thinks, in place of the
+// client's number of tokens: models without levels of effort have this number alone. The effort `none` is
+// no level of Messages.
+func thinkAsSet(body []byte) ([]byte, error) {
+	effort := effortFields[plugins.Messages]
+	switch {
+	case gjson.GetBytes(body, effort).Str == "none":
+		body, err := sjson.DeleteBytes(body, effort)
+		if err != nil {
+			return nil, err
+		}
+		return sjson.SetRawBytes(body, "thinking", []byte(`{"type":"disabled"}`))
+	case gjson.GetBytes(body, thinkingBudget).Exists():
+		body, err := sjson.DeleteBytes(body, thinkingBudget)
+		if err != nil {
+			return nil, err
+		}
+		return sjson.SetBytes(body, "thinking.type", "adaptive")
+	}
+	return body, nil
+}
 
 // fitThinking lowers what a model may think below the limit of its output. Where that leaves too
 // little, the model does not think.
