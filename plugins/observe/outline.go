@@ -78,6 +78,8 @@ type outliner struct {
 var (
 	hashSeed  = maphash.MakeSeed()
 	separator = []byte{0xff} // in no UTF-8
+	// hashOfNothing is that of an empty list.
+	hashOfNothing = maphash.Bytes(hashSeed, nil)
 )
 
 // isPart reports whether an outline has values of the field f.
@@ -149,7 +151,9 @@ func (o *outliner) ended(depth int) {
 	o.part = none
 	switch f {
 	case Tools:
-		o.Tools = o.hash.Sum64()
+		if o.Tools = o.hash.Sum64(); o.Tools == hashOfNothing {
+			o.Tools = 0
+		}
 		o.fingerprints.end(false)
 	case Instructions:
 		o.Instructions = mix(o.Instructions, o.hash.Sum64())

@@ -98,6 +98,18 @@ func TestAnOutlineChangesWithWhatIsSaid(t *testing.T) {
 	}
 }
 
+func TestAnEmptyListOfToolsIsNone(t *testing.T) {
+	for d, body := range map[plugins.Dialect]string{
+		plugins.Chat:     `{"messages":[{"role":"user","content":"a"}],"tools":[]}`,
+		plugins.Messages: `{"tools":[],"messages":[{"role":"user","content":"a"}]}`,
+		plugins.Converse: `{"messages":[{"role":"user","content":[{"text":"a"}]}],"toolConfig":{"tools":[]}}`,
+	} {
+		if o := outline(t, d, body); o.Tools != 0 {
+			t.Errorf("%s has tools", body)
+		}
+	}
+}
+
 func TestAnOutlineSaysWhatIsMarkedForTheCache(t *testing.T) {
 	for body, marked := range map[string]int{
 		`{"messages":[{"role":"user","content":"a"}]}`:                                                                                                         -1,
