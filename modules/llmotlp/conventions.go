@@ -79,8 +79,10 @@ func kind(name string) string {
 			return "step" // around the operations that do something
 		}
 	}
-	return strings.NewReplacer("_", "", "-", "", ".", "", ":", "").Replace(strings.ToLower(name))
+	return noPunctuation.Replace(strings.ToLower(name))
 }
+
+var noPunctuation = strings.NewReplacer("_", "", "-", "", ".", "", ":", "")
 
 // The attributes of a call.
 var (

@@ -1,10 +1,12 @@
 package llmotlp
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -34,7 +36,7 @@ func (c *call) usage() plugins.Usage {
 		u.Input = u.Input.Plus(cached)
 	}
 	if c.dialect == plugins.Embeddings {
-		u.Input = u.Input.Or(counts.count(total)) // there is nothing else that could have cost tokens
+		u.Input = u.Input.Or(counts[total]) // there is nothing else that could have cost tokens
 		if u.Input.Valid {
 			u.Output = u.Output.Or(plugins.Known(0))
 		}
@@ -86,13 +88,15 @@ func readUsage(v gjson.Result) plugins.Usage {
 	in := func(d plugins.Dialect, member string) plugins.Usage {
 		return observe.Read(d, "", nil, []byte(`{"`+member+`":`+v.Raw+`}`)).Usage
 	}
-	t := make(tally)
-	t.takeAll("", v)
+	counts := func() (t tally) {
+		t.takeAll("", v)
+		return t
+	}
 	switch {
 	case has("promptTokenCount"):
 		return in(plugins.GenerateContent, "usageMetadata")
 	case has("prompt_tokens"):
-		rest := t.usage(false)
+		rest := counts().usage(false)
 		rest.Merge(in(plugins.Chat, "usage"))
 		return rest
 	case has("input_tokens_details"):
@@ -100,9 +104,9 @@ func readUsage(v gjson.Result) plugins.Usage {
 	case has("input_tokens") && !has("input_token_details") && !has("total_tokens") && (has("cache_read_input_tokens") || has("cache_creation_input_tokens") || has("cache_creation")):
 		return in(plugins.Messages, "usage")
 	case has("inputTokens") && (has("cacheReadInputTokens") || has("cacheWriteInputTokens")):
-		return t.usage(true) // Bedrock's Converse
+		return counts().usage(true) // Bedrock's Converse
 	}
-	return t.usage(false)
+	return counts().usage(false)
 }
 
 // excludesCache reports whether the convention of the span leaves out of the input what came from
@@ -122,11 +126,11 @@ func (c *call) excludesCache() bool {
 var python = strings.NewReplacer("'", `"`, "None", "null")
 
 // usagePrefixes begin attributes that have a count each. The first that has a count wins.
-var usagePrefixes = []string{"gen_ai.usage.", "llm.usage.", "llm.token_count.", "ai.usage.", "mastra.usage.", "gen_ai.usage.details.", "codex.usage.", ""}
+var usagePrefixes = [...]string{"gen_ai.usage.", "llm.usage.", "llm.token_count.", "ai.usage.", "mastra.usage.", "gen_ai.usage.details.", "codex.usage.", ""}
 
 // counts are the attributes that have a count each.
 func (c *call) counts() tally {
-	tallies := make([]tally, len(usagePrefixes))
+	var tallies [len(usagePrefixes)]tally
 	for key, value := range c.attributes {
 		n := len(usagePrefixes) - 1
 		for i, prefix := range usagePrefixes[:n] {
@@ -137,9 +141,6 @@ func (c *call) counts() tally {
 		name := key[len(usagePrefixes[n]):]
 		if usagePrefixes[n] == "" && !isTokens(name) {
 			continue
-		}
-		if tallies[n] == nil {
-			tallies[n] = make(tally)
 		}
 		if value.GetKvlistValue() != nil || strings.HasPrefix(scalar(value), "{") {
 			object := c.json(key)
@@ -153,12 +154,10 @@ func (c *call) counts() tally {
 			tallies[n].take(name, count.N)
 		}
 	}
-	all := make(tally)
-	for _, t := range tallies {
-		for p, n := range t {
-			if _, ok := all[p]; !ok {
-				all[p] = n
-			}
+	all := tallies[0]
+	for _, t := range tallies[1:] {
+		for p := range all {
+			all[p] = all[p].Or(t[p])
 		}
 	}
 	return all
@@ -189,20 +188,21 @@ const (
 	inputImage
 	outputImage
 	webSearches
+	numParts
 )
 
 // tally has counts by what they count.
-type tally map[part]int64
+type tally [numParts]plugins.Count
 
 // take takes a count by its name. Of two names for one thing, the larger count holds.
-func (t tally) take(name string, n int64) {
+func (t *tally) take(name string, n int64) {
 	if p := partOf(name); p != noPart {
-		t[p] = max(t[p], n)
+		t[p] = plugins.Known(max(t[p].N, n))
 	}
 }
 
 // takeAll takes the counts in an object.
-func (t tally) takeAll(prefix string, v gjson.Result) {
+func (t *tally) takeAll(prefix string, v gjson.Result) {
 	v.ForEach(func(name, value gjson.Result) bool {
 		path := prefix + "." + name.Str
 		switch {
@@ -220,99 +220,144 @@ func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) 
 
 // partOf tells by its words what a name counts.
 func partOf(name string) part {
-	words := make(map[string]bool, 8)
-	for _, w := range strings.FieldsFunc(spaced(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		words[w] = true
-	}
-	any := func(list ...string) bool {
-		for _, w := range list {
-			if words[w] {
-				return true
-			}
-		}
-		return false
-	}
-	out := any("output", "completion", "candidates", "response", "generated")
+	all := wordsOf(name)
+	has := func(w words) bool { return all&w != 0 }
 	pick := func(in, ofOutput part) part {
-		if out {
+		if has(outputWord) {
 			return ofOutput
 		}
 		return in
 	}
 	switch {
-	case any("cost", "price", "max", "limit", "text", "accepted", "rejected", "no", "uncached", "latency", "per", "thread", "context"):
+	case has(noTokens):
 		return noPart
-	case any("searches") || any("search") && any("web", "requests"):
+	case has(searches) || has(search) && has(web|requests):
 		return webSearches
-	case any("1h", "ephemeral1h"):
+	case has(oneHour):
 		return cacheWrite1h
-	case any("5m", "ephemeral5m"):
+	case has(fiveMinutes):
 		return cacheWrite5m
-	case any("cache", "cached", "caching") && any("write", "creation", "created", "written", "writes"):
+	case has(cached) && has(written):
 		return cacheWrite
-	case any("cache", "cached", "caching"):
-		if any("audio") {
-			return cacheReadAudio
-		}
-		if any("image") {
-			return noPart
-		}
-		return cacheRead
-	case any("reasoning", "thoughts", "thinking", "thought"):
-		return reasoning
-	case any("audio"):
-		return pick(inputAudio, outputAudio)
-	case any("image"):
-		return pick(inputImage, outputImage)
-	case any("tool", "video", "document", "prediction", "characters", "images"):
+	case has(cached) && has(audio):
+		return cacheReadAudio
+	case has(cached) && has(image):
 		return noPart
-	case out:
+	case has(cached):
+		return cacheRead
+	case has(thought):
+		return reasoning
+	case has(audio):
+		return pick(inputAudio, outputAudio)
+	case has(image):
+		return pick(inputImage, outputImage)
+	case has(noSum):
+		return noPart
+	case has(outputWord):
 		return output
-	case any("input", "prompt"):
+	case has(inputWord):
 		return input
-	case any("total") || len(words) == 1 && any("tokens"):
+	case has(totalWord) || all == tokens:
 		return total
 	}
 	return noPart
 }
 
-// spaced has the words of a name in lower case with spaces before capital letters.
-func spaced(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if unicode.IsUpper(r) {
-			b.WriteByte(' ')
-			r = unicode.ToLower(r)
+// words is a set of the words in the name of a count.
+type words uint32
+
+const (
+	noTokens words = 1 << iota // a word of what counts no tokens, or a part that is in no record
+	noSum                      // the same, unless a word before it in partOf decides
+	search
+	searches
+	web
+	requests
+	oneHour
+	fiveMinutes
+	cached
+	written
+	thought
+	audio
+	image
+	outputWord
+	inputWord
+	totalWord
+	tokens
+	otherWord
+)
+
+// wordsByText has all words but otherWord.
+var wordsByText = func() map[string]words {
+	byText := make(map[string]words)
+	for w, texts := range map[words]string{
+		noTokens:    "cost price max limit text accepted rejected no uncached latency per thread context",
+		noSum:       "tool video document prediction characters images",
+		search:      "search",
+		searches:    "searches",
+		web:         "web",
+		requests:    "requests",
+		oneHour:     "1h ephemeral1h",
+		fiveMinutes: "5m ephemeral5m",
+		cached:      "cache cached caching",
+		written:     "write creation created written writes",
+		thought:     "reasoning thoughts thinking thought",
+		audio:       "audio",
+		image:       "image",
+		outputWord:  "output completion candidates response generated",
+		inputWord:   "input prompt",
+		totalWord:   "total",
+		tokens:      "tokens",
+	} {
+		for text := range strings.FieldsSeq(texts) {
+			byText[text] = w
 		}
-		b.WriteRune(r)
 	}
-	return b.String()
+	return byText
+}()
+
+// wordsOf returns the words of a name, which begin with capital letters, or have other characters
+// than letters and digits between them.
+func wordsOf(name string) (all words) {
+	word := make([]byte, 0, 32)
+	end := func() {
+		if len(word) > 0 {
+			all |= cmp.Or(wordsByText[string(word)], otherWord)
+			word = word[:0]
+		}
+	}
+	for _, r := range name {
+		inWord := unicode.IsLetter(r) || unicode.IsDigit(r)
+		if !inWord || unicode.IsUpper(r) {
+			end()
+		}
+		if inWord {
+			word = utf8.AppendRune(word, unicode.ToLower(r))
+		}
+	}
+	end()
+	return all
 }
 
 // used reports whether there is a usage at all.
 func (t tally) used() bool {
-	return t[input] > 0 || t[output] > 0 || t[total] > 0
-}
-
-func (t tally) count(p part) plugins.Count {
-	n, ok := t[p]
-	return plugins.Count{N: n, Valid: ok}
+	return t[input].N > 0 || t[output].N > 0 || t[total].N > 0
 }
 
 // usage makes a usage of the counts. excludesCache says that the input has no cached tokens for
 // sure. Otherwise, the total tells it, and whether reasoning is a part of the output.
 func (t tally) usage(excludesCache bool) plugins.Usage {
 	u := plugins.Usage{
-		Input: t.count(input), Output: t.count(output), CacheRead: t.count(cacheRead), CacheReadAudio: t.count(cacheReadAudio),
-		CacheWrite: t.count(cacheWrite), CacheWrite1h: t.count(cacheWrite1h), Reasoning: t.count(reasoning),
-		InputAudio: t.count(inputAudio), OutputAudio: t.count(outputAudio), InputImage: t.count(inputImage), OutputImage: t.count(outputImage),
-		WebSearches: t.count(webSearches),
+		Input: t[input], Output: t[output], CacheRead: t[cacheRead], CacheReadAudio: t[cacheReadAudio],
+		CacheWrite: t[cacheWrite], CacheWrite1h: t[cacheWrite1h], Reasoning: t[reasoning],
+		InputAudio: t[inputAudio], OutputAudio: t[outputAudio], InputImage: t[inputImage], OutputImage: t[outputImage],
+		WebSearches: t[webSearches],
 	}
-	if parts := t[cacheWrite5m] + t[cacheWrite1h]; parts > u.CacheWrite.N {
+	if parts := t[cacheWrite5m].N + t[cacheWrite1h].N; parts > u.CacheWrite.N {
 		u.CacheWrite = plugins.Known(parts)
 	}
 	cached := u.CacheRead.N + u.CacheWrite.N
-	sum := func(more int64) bool { return more > 0 && t[total] == t[input]+t[output]+more }
+	sum := func(more int64) bool { return more > 0 && t[total].N == t[input].N+t[output].N+more }
 	switch {
 	case u.Input.Valid && (excludesCache || cached > u.Input.N || sum(cached) || sum(cached+u.Reasoning.N) && cached > 0):
 		u.Input = plugins.Known(u.Input.N + cached)
