@@ -19,6 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/internal/login"
 	"github.com/weirhq/weir/plugins"
@@ -220,14 +222,24 @@ func (c *client) serves(ctx context.Context, path string) (bool, error) {
 	return response.StatusCode != http.StatusNotFound && (response.StatusCode != http.StatusOK || response.ContentLength != 0), nil
 }
 
-// send sends a request. body may be nil.
+// protobuf is the media type of what llm_otlp takes and answers.
+const protobuf = "application/x-protobuf"
+
+// send sends a request. body is nil, a message of protobuf, or what becomes JSON.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var text []byte
-	if body != nil {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return nil, err
-		}
+	var err error
+	mediaType := "application/json"
+	switch body := body.(type) {
+	case nil:
+	case proto.Message:
+		mediaType = protobuf
+		text, err = proto.Marshal(body)
+	default:
+		text, err = json.Marshal(body)
+	}
+	if err != nil {
+		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.address+path, bytes.NewReader(text))
 	if err != nil {
@@ -236,7 +248,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	for name, values := range c.header {
 		r.Header[name] = values
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", mediaType)
 	if len(text) > continueFrom {
 		r.Header.Set("Expect", "100-continue")
 	}
@@ -278,23 +290,36 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 // refusal is the error that an answer other than success stands for.
 func (c *client) refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	message := gjson.GetBytes(text, "error")
+	message := errorMessage(response.Header.Get("Content-Type"), text)
+	e := &statusError{status: response.StatusCode}
+	switch {
+	case message == "":
+		e.message = c.noAPI(response).Error()
+	case response.StatusCode == http.StatusUnauthorized:
+		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s, or run `weir login %[1]s`", c.address, strings.TrimSuffix(message, "."), keyEnv)
+	default:
+		e.message = fmt.Sprintf("%s: %s", c.address, message)
+	}
+	return e
+}
+
+// errorMessage returns the message in the body of an error of Weir, "" if there is none.
+func errorMessage(mediaType string, body []byte) string {
+	if mediaType == protobuf { // of llm_otlp
+		var answer rpcstatus.Status
+		if proto.Unmarshal(body, &answer) != nil {
+			return ""
+		}
+		return answer.GetMessage()
+	}
+	if !plugins.ValidJSON(body) {
+		return ""
+	}
+	message := gjson.GetBytes(body, "error")
 	if message.IsObject() { // of OpenAI's endpoints
 		message = message.Get("message")
 	}
-	if message.Type != gjson.String {
-		message = gjson.GetBytes(text, "message") // llm_otlp answers a google.rpc.Status
-	}
-	e := &statusError{status: response.StatusCode}
-	switch {
-	case !plugins.ValidJSON(text) || message.Type != gjson.String:
-		e.message = c.noAPI(response).Error()
-	case response.StatusCode == http.StatusUnauthorized:
-		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s, or run `weir login %[1]s`", c.address, strings.TrimSuffix(message.Str, "."), keyEnv)
-	default:
-		e.message = fmt.Sprintf("%s: %s", c.address, message.Str)
-	}
-	return e
+	return message.Str
 }
 
 // noAPI is the error for an answer that is not the API's, such as an answer of another site.

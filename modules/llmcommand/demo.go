@@ -111,8 +111,7 @@ func (c *client) recall(ctx context.Context, turns []demoTurn) error {
 }
 
 func (t *demoTurn) span() *span {
-	s := &span{TraceID: t.trace, SpanID: t.spanID, Name: "chat"}
-	s.setTimes(t.at, t.at.Add(t.latency))
+	s := newSpan(t.trace, t.spanID, t.at, t.at.Add(t.latency))
 	for name, value := range t.labels {
 		s.label(name, value)
 	}

@@ -254,21 +254,20 @@ func spanOf(trace, id string, begin, end time.Time) (*span, error) {
 	case begin.Before(time.Unix(0, 0)) || begin.After(lastTime) || end.After(lastTime):
 		return nil, &refusal{reason: "it has a time before 1970 or after 2261"}
 	}
-	s := &span{TraceID: hexID(trace, 16), SpanID: hexID(id, 8), Name: "chat"}
-	s.setTimes(begin, end)
-	return s, nil
+	return newSpan(trace, id, begin, end), nil
 }
 
 // lastTime is the last time that a span can have: int64 counts its nanoseconds.
 var lastTime = time.Unix(0, math.MaxInt64)
 
-func hexID(id string, size int) string {
-	plain := strings.ReplaceAll(strings.ToLower(id), "-", "")
+// idBytes returns an id of that many bytes, which id has in hexadecimal, or else is derived from id.
+func idBytes(id string, size int) []byte {
+	plain := strings.ReplaceAll(id, "-", "")
 	if b, err := hex.DecodeString(plain); err == nil && len(b) == size && strings.Trim(plain, "0") != "" {
-		return plain
+		return b
 	}
 	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:size])
+	return sum[:size]
 }
 
 // properties sets labels, whose names keep their letter case. Labels that are named like

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/csv"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -142,7 +143,7 @@ func TestImportAccounts(t *testing.T) {
 			if x.product != "helicone" && x.product != "litellm" {
 				trace = "one"
 			}
-			recorded[hexID(trace, 16)+hexID(id, 8)] = tokens
+			recorded[hex.EncodeToString(slices.Concat(idBytes(trace, 16), idBytes(id, 8)))] = tokens
 		}
 	})
 	records := storedRecords(t)

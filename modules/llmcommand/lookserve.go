@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -147,33 +146,37 @@ func (f *agentFollower) follow(ctx context.Context) error {
 // span is a call as OpenTelemetry describes it. Its ids do not depend on the session: a fork that
 // repeats a call has another one.
 func (f *agentFollower) span(c *agentlog.Call) *span {
-	s := &span{TraceID: hexID(c.ID, 16), SpanID: hexID(c.ID, 8), Name: "chat"}
-	s.setTimes(c.At, time.Time{})
+	s := newSpan(c.ID, c.ID, c.At, time.Time{})
 	s.text("gen_ai.operation.name", "chat")
 	s.text("gen_ai.provider.name", c.Provider)
 	s.text("gen_ai.request.model", c.Model)
 	s.text("gen_ai.response.service_tier", c.Tier)
-	s.text("gen_ai.usage.raw", rawUsage(&c.Usage))
-	if c.Usage.Reasoning.Valid {
-		s.count("gen_ai.usage.reasoning.output_tokens", c.Usage.Reasoning.N)
+	for _, part := range []struct {
+		name  string
+		count plugins.Count
+	}{
+		{"input_tokens", c.Usage.Input},
+		{"cache_read.input_tokens", c.Usage.CacheRead},
+		{"cache_creation.input_tokens", c.Usage.CacheWrite},
+		{"cache_creation.ephemeral_1h_input_tokens", c.Usage.CacheWrite1h},
+		{"output_tokens", c.Usage.Output},
+		{"reasoning.output_tokens", c.Usage.Reasoning},
+		{"server_tool_use.web_search_requests", c.Usage.WebSearches},
+	} {
+		if part.count.Valid {
+			s.count("gen_ai.usage."+part.name, part.count.N)
+		}
 	}
-	if cost, _ := listPrice(f.prices, c); c.Beside != nil && cost.Valid { // the usage lacks what is billed beside it
-		s.number("gen_ai.usage.cost", cost.N.Dollars())
+	if c.Beside != nil { // the usage lacks what is billed beside it
+		if cost, _ := listPrice(f.prices, c); cost.Valid {
+			s.number("gen_ai.usage.cost", cost.N.Dollars())
+		}
 	}
 	s.label("Session-Id", c.Session)
 	s.label("Session-Name", shortPath(c.Project))
 	s.label("Session-Path", "/"+c.SubAgent)
-	s.properties(map[string]string{"Agent": c.Agent, "Project": shortPath(c.Project), "Branch": c.Branch})
+	s.label("Property-Agent", c.Agent)
+	s.label("Property-Project", shortPath(c.Project))
+	s.label("Property-Branch", c.Branch)
 	return s
-}
-
-// rawUsage is a usage as Anthropic states it, which tells all parts of the input apart.
-func rawUsage(u *plugins.Usage) string {
-	text, _ := json.Marshal(map[string]any{ // numbers always marshal
-		"input_tokens": u.Input.N - u.CacheRead.N - u.CacheWrite.N, "output_tokens": u.Output.N,
-		"cache_read_input_tokens": u.CacheRead.N, "cache_creation_input_tokens": u.CacheWrite.N,
-		"cache_creation":  map[string]int64{"ephemeral_5m_input_tokens": u.CacheWrite.N - u.CacheWrite1h.N, "ephemeral_1h_input_tokens": u.CacheWrite1h.N},
-		"server_tool_use": map[string]int64{"web_search_requests": u.WebSearches.N},
-	})
-	return string(text)
 }

@@ -1,39 +1,33 @@
 package llmcommand
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"strconv"
+	"strings"
 	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // span is a call as OpenTelemetry's GenAI conventions describe it, for llm_otlp.
-// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
-type span struct {
-	TraceID    string      `json:"traceId"`
-	SpanID     string      `json:"spanId"`
-	Name       string      `json:"name"`
-	Start      string      `json:"startTimeUnixNano"`
-	End        string      `json:"endTimeUnixNano,omitempty"`
-	Attributes []attribute `json:"attributes"`
-	Events     []event     `json:"events,omitempty"`
-	Status     struct {
-		Code int `json:"code,omitempty"`
-	} `json:"status"`
-}
+type span struct{ tracepb.Span }
 
-type attribute struct {
-	Key   string         `json:"key"`
-	Value map[string]any `json:"value"`
-}
-
-type event struct {
-	Name       string      `json:"name"`
-	Attributes []attribute `json:"attributes"`
+// newSpan returns a span with the ids that a product has given a call and its trace: see idBytes. An
+// end before the begin is unknown.
+func newSpan(trace, id string, begin, end time.Time) *span {
+	s := new(span)
+	s.TraceId, s.SpanId, s.Name = idBytes(trace, 16), idBytes(id, 8), "chat"
+	s.StartTimeUnixNano = uint64(begin.UnixNano())
+	if !end.Before(begin) {
+		s.EndTimeUnixNano = uint64(end.UnixNano())
+	}
+	return s
 }
 
 // text sets an attribute unless the text is empty.
@@ -43,16 +37,21 @@ func (s *span) text(key, value string) {
 	}
 }
 
-func textAttribute(key, value string) attribute {
-	return attribute{key, map[string]any{"stringValue": value}}
+func textAttribute(key, value string) *commonpb.KeyValue {
+	value = strings.ToValidUTF8(value, "\uFFFD") // what protobuf takes
+	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
+}
+
+func numberAttribute(key string, x float64) *commonpb.KeyValue {
+	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: x}}}
 }
 
 func (s *span) count(key string, n int64) {
-	s.Attributes = append(s.Attributes, attribute{key, map[string]any{"intValue": strconv.FormatInt(n, 10)}})
+	s.Attributes = append(s.Attributes, &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: n}}})
 }
 
 func (s *span) number(key string, x float64) {
-	s.Attributes = append(s.Attributes, attribute{key, map[string]any{"doubleValue": x}})
+	s.Attributes = append(s.Attributes, numberAttribute(key, x))
 }
 
 // label sets a control header, named without its prefix.
@@ -62,23 +61,14 @@ func (s *span) label(name, value string) {
 
 // score gives the call a score.
 func (s *span) score(name string, value float64) {
-	s.Events = append(s.Events, event{"gen_ai.evaluation.result", []attribute{
-		textAttribute("gen_ai.evaluation.name", name),
-		{"gen_ai.evaluation.score.value", map[string]any{"doubleValue": value}},
+	s.Events = append(s.Events, &tracepb.Span_Event{Name: "gen_ai.evaluation.result", Attributes: []*commonpb.KeyValue{
+		textAttribute("gen_ai.evaluation.name", name), numberAttribute("gen_ai.evaluation.score.value", value),
 	}})
-}
-
-// setTimes sets when the call began, and when it ended; an end before the begin is unknown.
-func (s *span) setTimes(begin, end time.Time) {
-	s.Start = strconv.FormatInt(begin.UnixNano(), 10)
-	if !end.Before(begin) {
-		s.End = strconv.FormatInt(end.UnixNano(), 10)
-	}
 }
 
 // setError says that the call ended with an error of that type.
 func (s *span) setError(kind string) {
-	s.Status.Code = 2
+	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR}
 	s.text("error.type", kind)
 }
 
@@ -88,9 +78,9 @@ const (
 	maxSpansBytes = 4 << 20
 )
 
-// sentSpan is a span in JSON, and where it comes from.
+// sentSpan is a span, and where it comes from.
 type sentSpan struct {
-	text []byte
+	span *span
 	from origin
 }
 
@@ -116,7 +106,7 @@ type outcome struct {
 
 func (s *spanSender) add(ctx context.Context, one *span, from origin) error {
 	if s.client.dry() { // nothing is recorded, so a second row of a call would count as new
-		id := one.TraceID + one.SpanID
+		id := string(one.TraceId) + string(one.SpanId)
 		if s.seen[id] {
 			s.duplicate++
 			return nil
@@ -126,16 +116,13 @@ func (s *spanSender) add(ctx context.Context, one *span, from origin) error {
 		}
 		s.seen[id] = true
 	}
-	text, err := json.Marshal(one)
-	if err != nil {
-		return err
-	}
-	if len(s.batch) == maxSpans || len(s.batch) > 0 && s.bytes+len(text) > maxSpansBytes {
+	size := proto.Size(&one.Span)
+	if len(s.batch) == maxSpans || len(s.batch) > 0 && s.bytes+size > maxSpansBytes {
 		if err := s.flush(ctx); err != nil {
 			return err
 		}
 	}
-	s.batch, s.bytes = append(s.batch, sentSpan{text, from}), s.bytes+len(text)
+	s.batch, s.bytes = append(s.batch, sentSpan{one, from}), s.bytes+size
 	return nil
 }
 
@@ -226,30 +213,30 @@ func (c *client) dry() bool { return c.header.Get(dryRun) != "" }
 // report sends spans, and waits for a store that cannot keep up. reason is why the first rejected span
 // was rejected.
 func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reason string, err error) {
-	texts := make([][]byte, len(spans))
+	scope := &tracepb.ScopeSpans{Spans: make([]*tracepb.Span, len(spans))}
 	for i, one := range spans {
-		texts[i] = one.text
+		scope.Spans[i] = &one.span.Span
 	}
-	var body json.RawMessage = fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}`, bytes.Join(texts, []byte(",")))
-	answer, err := c.send(ctx, http.MethodPost, "/v1/traces", body)
+	request := &collector.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{scope}}}}
+	answer, err := c.send(ctx, http.MethodPost, "/v1/traces", request)
 	for waited := time.Duration(0); isBusy(err) && waited < maxBusyWait; waited += time.Second {
 		select {
 		case <-ctx.Done():
 			return o, "", ctx.Err()
 		case <-time.After(time.Second):
 		}
-		answer, err = c.send(ctx, http.MethodPost, "/v1/traces", body)
+		answer, err = c.send(ctx, http.MethodPost, "/v1/traces", request)
 	}
 	if err != nil {
 		return o, "", err
 	}
 	defer answer.Body.Close()
-	var response struct {
-		PartialSuccess struct {
-			ErrorMessage string `json:"errorMessage"`
-		} `json:"partialSuccess"`
+	var response collector.ExportTraceServiceResponse
+	text, err := io.ReadAll(answer.Body)
+	if err == nil {
+		err = proto.Unmarshal(text, &response)
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&response); err != nil {
+	if err != nil {
 		return o, "", fmt.Errorf("%w: %w", c.noAPI(answer), err)
 	}
 	_, err = fmt.Sscanf(answer.Header.Get("Service-Spans"), "recorded=%d, replaced=%d, duplicate=%d, expired=%d, rejected=%d, ignored=%d",
@@ -257,5 +244,5 @@ func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reaso
 	if sum := o.recorded + o.replaced + o.duplicate + o.expired + o.rejected + o.ignored; err != nil || sum != int64(len(spans)) {
 		return o, "", fmt.Errorf("%s does not say what became of %d calls: it must be of the same version as this command", c.address, len(spans))
 	}
-	return o, response.PartialSuccess.ErrorMessage, nil
+	return o, response.GetPartialSuccess().GetErrorMessage(), nil
 }
