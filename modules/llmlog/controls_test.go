@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
 )
 
 // sink is an upstream that shows what it was sent.
@@ -120,6 +121,19 @@ func TestRequestID(t *testing.T) {
 		if (answered == c.sent) != (c.warning == "") || uuid.Validate(answered) != nil {
 			t.Errorf("%s: id %s", c.sent, answered)
 		}
+	}
+}
+
+// A call that two handlers would record and charge is refused, and recorded once.
+func TestTwoRecordersAreRefused(t *testing.T) {
+	host, _ := sink(t)
+	s := serve(t, options{upstream: host, config: object{}, before: []object{{"handler": "llm_log_test", "provider": "openai"}}})
+	resp, body := s.do("POST", chatPath, `{"model":"m"}`)
+	if resp.StatusCode != http.StatusInternalServerError || gjson.Get(body, "error.message").Str != errRecorded.Message {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if e := s.record(); e.ErrorMessage != errRecorded.Message || s.kept.appended() != 1 {
+		t.Errorf("%d records, of %+v", s.kept.appended(), e.Record)
 	}
 }
 

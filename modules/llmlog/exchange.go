@@ -37,6 +37,7 @@ type exchange struct {
 	r      *http.Request // what next is given: cancel ends its context
 	cancel context.CancelFunc
 	ctx    context.Context // the client's
+	mark   recorded        // ctx for next
 	rec    recording.Exchange
 
 	request   clientRequest
@@ -61,14 +62,33 @@ type exchange struct {
 }
 
 func begin(h *Handler, r *http.Request) *exchange {
-	x := &exchange{h: h, ctx: r.Context()}
-	ctx, cancel := context.WithCancel(x.ctx)
+	x := &exchange{h: h, ctx: r.Context(), mark: recorded{r.Context()}}
+	ctx, cancel := context.WithCancel(&x.mark)
 	x.r, x.cancel = r.WithContext(ctx), cancel
 	x.repetition.of = x
 	offerWebSocketAlone(x.r.Header)
 	x.rec.Record.Path = r.URL.Path
 	x.rec.Record.Dialect = observe.Detect(h.Provider, r.URL.Path)
 	return x
+}
+
+// recorded is the context of a call that an llm_log records.
+type recorded struct{ context.Context }
+
+type recordedKey struct{}
+
+func (c *recorded) Value(key any) any {
+	if key == (recordedKey{}) {
+		return true
+	}
+	return c.Context.Value(key)
+}
+
+// errRecorded refuses a call that would be recorded, and charged, twice. Which of the two has the
+// settings that are meant, nobody can know.
+var errRecorded = &plugins.Error{
+	Status: http.StatusInternalServerError, Type: "server_error", Code: "server_error",
+	Message: "Two `llm_log` would record and charge this call twice. `llm_proxy` has one of its own: remove the other from the Caddyfile.",
 }
 
 // offerWebSocketAlone leaves of the protocols that a client offers to change to the one that Weir

@@ -228,6 +228,9 @@ func (h *Handler) warnOfPrefix(path string) {
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.Context().Value(recordedKey{}) != nil {
+		return apierror.Write(w, observe.Detect(h.Provider, r.URL.Path), errRecorded)
+	}
 	x := begin(h, r)
 	key, err := x.admit()
 	if err != nil {
