@@ -113,14 +113,14 @@ func (f format) width() int {
 	return [...]int{moment: 19, millis: 7, dollars: 9, amount: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
 }
 
-// csv is the value as CSV has it, "" if it is unknown. A text is changed if a spreadsheet would
+// csvText is a value as CSV has it, "" if it is unknown. A text is changed if a spreadsheet would
 // take the text for a formula.
-func (c *column) csv(record gjson.Result) string {
-	value := record.Get(c.path).String()
-	if _, err := strconv.ParseFloat(value, 64); err == nil {
-		return value
+func csvText(value gjson.Result) string {
+	text := value.String()
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
 	}
-	return spreadsheet.Text(value)
+	return spreadsheet.Text(text)
 }
 
 // maxIndent bounds the depth by which a table indents a value.

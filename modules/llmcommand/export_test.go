@@ -202,8 +202,7 @@ func TestExportLinesAndCSV(t *testing.T) {
 	}
 
 	for value, want := range map[string]string{`"=cmd|' /C calc'!A0"`: `'=cmd|' /C calc'!A0`, `"@SUM(A1)"`: "'@SUM(A1)", `"-1.5"`: "-1.5", `-2`: "-2"} {
-		c := column{"user", "user", plain}
-		if got := c.csv(gjson.Parse(`{"user":` + value + `}`)); got != want {
+		if got := csvText(gjson.Parse(value)); got != want {
 			t.Errorf("%s is %s in CSV, want %s", value, got, want)
 		}
 	}

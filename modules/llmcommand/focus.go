@@ -88,13 +88,13 @@ var focusTags = []struct{ tag, field string }{
 
 // charge is a call as a charge.
 type charge struct {
-	record gjson.Result
+	fields map[string]gjson.Result // of its record
 	at     time.Time
 }
 
 // text is a field without quotes, "" for null. Numbers keep all their digits.
 func (c *charge) text(field string) string {
-	value := c.record.Get(field)
+	value := c.fields[field]
 	if value.Type == gjson.Number {
 		return value.Raw
 	}
@@ -107,7 +107,7 @@ func (c *charge) month() time.Time {
 
 func (c *charge) tags() string {
 	tags := make(map[string]string)
-	c.record.Get("properties").ForEach(func(name, value gjson.Result) bool {
+	c.fields["properties"].ForEach(func(name, value gjson.Result) bool {
 		if !strings.HasPrefix(name.Str, "weir/") {
 			tags[name.Str] = value.Str
 		}
@@ -196,7 +196,7 @@ func (o *focusOutput) write(record gjson.Result) error {
 	if err != nil {
 		return err
 	}
-	c := &charge{record, at.Time().UTC()}
+	c := &charge{record.Map(), at.Time().UTC()}
 	if c.text("cost") == "" {
 		o.unpriced++
 		return nil

@@ -152,27 +152,44 @@ func (t *table) write(record gjson.Result) error {
 
 func (t *table) flush() error { return t.grid.flush() }
 
+// csvOutput writes CSV. It reads each record once: a search for each of its columns would take most of
+// the time of an export.
 type csvOutput struct {
-	w       *csv.Writer
-	columns []column
+	w        *csv.Writer
+	columns  []column
+	columnOf map[string]int // the index of the first column that shows a field
 }
 
 func newCSV(w io.Writer, columns []column) (*csvOutput, error) {
 	if len(columns) == 0 {
 		columns = allColumns
 	}
-	o := &csvOutput{csv.NewWriter(w), columns}
+	o := &csvOutput{csv.NewWriter(w), columns, make(map[string]int)}
 	headings := make([]string, len(columns))
 	for i, c := range columns {
 		headings[i] = c.heading
+		if _, ok := o.columnOf[c.path]; !ok {
+			o.columnOf[c.path] = i
+		}
 	}
 	return o, o.w.Write(headings)
 }
 
 func (o *csvOutput) write(record gjson.Result) error {
+	values := make([]gjson.Result, len(o.columns))
+	record.ForEach(func(field, value gjson.Result) bool {
+		if i, ok := o.columnOf[field.Str]; ok {
+			values[i] = value
+		}
+		return true
+	})
 	row := make([]string, len(o.columns))
-	for i := range o.columns {
-		row[i] = o.columns[i].csv(record)
+	for i, c := range o.columns {
+		value := values[i]
+		if !value.Exists() { // the field of a column before, one within a field, or none
+			value = record.Get(c.path)
+		}
+		row[i] = csvText(value)
 	}
 	return o.w.Write(row)
 }

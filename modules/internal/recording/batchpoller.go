@@ -32,7 +32,7 @@ import (
 const (
 	// pollInterval is the pause between two rounds, and bounds a round. firstPoll is the pause before
 	// the first.
-	pollInterval = 15 * time.Minute
+	pollInterval = time.Hour
 	firstPoll    = time.Minute
 	// pollAge is the age from which a batch is asked for. Providers end a batch within 24 hours
 	// (https://platform.openai.com/docs/guides/batch,
