@@ -78,8 +78,8 @@ type outliner struct {
 var (
 	hashSeed  = maphash.MakeSeed()
 	separator = []byte{0xff} // in no UTF-8
-	// hashOfNothing is that of an empty list.
-	hashOfNothing = maphash.Bytes(hashSeed, nil)
+	// emptyLists are the hashes of a list without elements, where a table looks into elements, and where none does.
+	emptyLists = []uint64{maphash.Bytes(hashSeed, nil), maphash.Bytes(hashSeed, append([]byte("]"), separator...))}
 )
 
 // isPart reports whether an outline has values of the field f.
@@ -151,7 +151,7 @@ func (o *outliner) ended(depth int) {
 	o.part = none
 	switch f {
 	case Tools:
-		if o.Tools = o.hash.Sum64(); o.Tools == hashOfNothing {
+		if o.Tools = o.hash.Sum64(); slices.Contains(emptyLists, o.Tools) {
 			o.Tools = 0
 		}
 		o.fingerprints.end(false)
