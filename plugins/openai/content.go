@@ -18,6 +18,7 @@ type item struct {
 	ended     bool   // all of it
 	callID    string // of a call that has begun
 	called    bool   // it is a call that has begun
+	comments  bool   // its text is no part of the answer
 	annotated int    // how many annotations
 	sent      [kinds]int
 }
@@ -78,7 +79,7 @@ func (d *decoder) item(key int) *item {
 
 // addItem reads the start of an item. Only the start of a call has content.
 func (d *decoder) addItem(key int, v gjson.Result) {
-	d.item(key).added = true
+	d.item(key).added, d.item(key).comments = true, d.isComment(v)
 	if t := v.Get("type").Str; (t == "function_call" || t == "custom_tool_call") && !d.searchesX(v) {
 		d.call(key, v)
 	}
@@ -101,6 +102,7 @@ func (d *decoder) endItem(key int, v gjson.Result) {
 	}
 	switch v.Get("type").Str {
 	case "message":
+		i.comments = i.comments || d.isComment(v)
 		d.message(key, i, v)
 	case "reasoning":
 		for n, part := range v.Get("summary").Array() {
@@ -166,7 +168,7 @@ func (d *decoder) message(key int, i *wholeItem, v gjson.Result) {
 		if text == part.Get("text").Str { // else its deltas had some
 			d.logprobs(key, part)
 		}
-		d.a.Text(key, text)
+		d.text(key, text)
 		d.a.Refusal(key, i.rest(refusal, part.Get("refusal")))
 		for _, annotation := range part.Get("annotations").Array() {
 			if annotations++; annotations > i.annotated {
@@ -176,8 +178,27 @@ func (d *decoder) message(key int, i *wholeItem, v gjson.Result) {
 	}
 }
 
+// isComment reports whether an item is a message in which a model tells what it does while the
+// client wants JSON: other formats have one text, which the comment would spoil.
+func (d *decoder) isComment(v gjson.Result) bool {
+	format := d.a.Request().Format.Type
+	return v.Get("phase").Str == "commentary" && (format == "json_schema" || format == "json_object")
+}
+
+// text adds to the text of a message. A comment is reasoning.
+func (d *decoder) text(key int, s string) {
+	if d.item(key).comments {
+		d.a.ReasoningText(key, s)
+		return
+	}
+	d.a.Text(key, s)
+}
+
 // logprobs adds the logprobs of the text that comes next.
 func (d *decoder) logprobs(key int, v gjson.Result) {
+	if d.item(key).comments {
+		return
+	}
 	if list := v.Get("logprobs").Raw; list != "" && list != "[]" {
 		d.a.Logprobs(key, json.RawMessage(list))
 	}

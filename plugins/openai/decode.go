@@ -53,9 +53,9 @@ func (d *decoder) event(_, data []byte) bool {
 	switch e.Get("type").Str {
 	case "response.output_text.delta":
 		d.logprobs(index(e), e)
-		d.piece(outputText, e, index(e), d.a.Text)
+		d.piece(outputText, e, index(e), d.text)
 	case "response.output_text.done":
-		d.rest(outputText, e, "text", "content_index", d.a.Text)
+		d.rest(outputText, e, "text", "content_index", d.text)
 	case "response.refusal.delta":
 		d.piece(refusal, e, index(e), d.a.Refusal)
 	case "response.reasoning_summary_text.delta":

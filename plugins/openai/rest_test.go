@@ -52,3 +52,35 @@ func TestWhatDeltasLeaveOut(t *testing.T) {
 		}
 	}
 }
+
+// What a model tells while it works is no part of the JSON that a client wants.
+func TestCommentsBesideJSON(t *testing.T) {
+	const (
+		comment = `{"type":"message","id":"a","role":"assistant","phase":"commentary","status":"completed","content":[{"type":"output_text","text":"I plan.","logprobs":[{"token":"I"}]}]}`
+		answer  = `{"type":"message","id":"b","role":"assistant","phase":"final_answer","status":"completed","content":[{"type":"output_text","text":"{\"a\":1}"}]}`
+		whole   = `{"id":"r","model":"m","status":"completed","output":[` + comment + `,` + answer + `]}`
+	)
+	stream := strings.Join([]string{
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"a","role":"assistant","phase":"commentary","content":[]}}`,
+		`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"I "}`,
+		`{"type":"response.output_text.done","output_index":0,"content_index":0,"text":"I plan."}`,
+		`{"type":"response.output_item.done","output_index":0,"item":` + comment + `}`,
+		`{"type":"response.output_item.added","output_index":1,"item":{"type":"message","id":"b","role":"assistant","phase":"final_answer","content":[]}}`,
+		`{"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"{\"a\":1}"}`,
+		`{"type":"response.completed","response":` + whole + `}`,
+	}, "\n\ndata: ")
+	for format, want := range map[string]string{
+		"":                                   "message message I plan. {\"a\":1}",
+		`,"text":{"format":{"type":"text"}}`: "message message I plan. {\"a\":1}",
+		`,"text":{"format":{"type":"json_object"}}`:                                       "reasoning message I plan. {\"a\":1}",
+		`,"text":{"format":{"type":"json_schema","name":"a","schema":{"type":"object"}}}`: "reasoning message I plan. {\"a\":1}",
+	} {
+		for _, c := range [][2]string{{"true", "data: " + stream + "\n\n"}, {"false", whole}} {
+			r := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi","stream":`+c[0]+format+`}`, c[1])
+			o := r.Get("output")
+			if got := strings.Join([]string{o.Get("0.type").Str, o.Get("1.type").Str, o.Get("0.content.0.text").Str, o.Get("1.content.0.text").Str}, " "); got != want {
+				t.Errorf("%s: got %s, want %s: %s", format, got, want, r)
+			}
+		}
+	}
+}

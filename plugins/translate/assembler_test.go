@@ -184,6 +184,33 @@ func TestNamespaceIsToldApart(t *testing.T) {
 	}
 }
 
+// Models leave a namespace out, or write it in another way.
+func TestToolIsMeant(t *testing.T) {
+	for called, want := range map[string]string{
+		"find": "function_call crm find", "crm.find": "function_call crm find", "functions.crm__find": "function_call crm find", "functions.find": "function_call crm find",
+		"functions.f": "function_call  f", "functions.patch": "custom_tool_call  patch", "only": "custom_tool_call erp only",
+		"f": "function_call  f", // the tool of that very name, though a namespace has one too
+		// Two fit, or none.
+		"both": "function_call  both", "functions.g": "function_call  functions.g", "crm.f.find": "function_call  crm.f.find", "web_search": "function_call  web_search",
+	} {
+		p, err := ParseRequest([]byte(`{"model":"m","input":"hi","tools":[{"type":"function","name":"f"},{"type":"custom","name":"patch"},{"type":"web_search"},
+			{"type":"namespace","name":"crm","tools":[{"type":"function","name":"find"},{"type":"function","name":"both"},{"type":"function","name":"f"}]},
+			{"type":"namespace","name":"erp","tools":[{"type":"function","name":"both"},{"type":"custom","name":"only"}]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := NewAssembler(p, nil, Options{})
+		a.Call(0, "c", called)
+		a.Args(0, `{}`)
+		a.Finish(ReasonStop)
+		a.End()
+		v := gjson.GetBytes(a.Response(), "output.0")
+		if got := strings.Join([]string{v.Get("type").Str, v.Get("namespace").Str, v.Get("name").Str}, " "); got != want {
+			t.Errorf("%s: got %s, want %s", called, got, want)
+		}
+	}
+}
+
 func TestArgumentsForNoCallFail(t *testing.T) {
 	got := answer(t, func(a *Assembler) { a.Text(0, "x"); a.Args(0, "{}"); a.Finish(ReasonStop) })
 	if s := outline(got); s != "failed: message(x) incomplete" {

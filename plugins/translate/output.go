@@ -288,10 +288,11 @@ func (a *Assembler) closePart(o *Output) {
 // resolve sets the kind and the names of a call by the tool that it is of: providers know tools by
 // names that the request's plugin has made. It changes no call of an unknown tool.
 func (o *Output) resolve(p *Request) {
-	t := p.Tool(o.Name)
+	t := p.called(o.Name)
 	if t == nil {
 		return
 	}
+	o.Name = t.Name
 	if t.MCP != nil {
 		o.Kind, o.Namespace, o.Name = MCPOutput, t.MCP.Server, t.MCP.Name
 		if t.MCP.NeedsApproval {

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -174,4 +175,36 @@ func (p *Request) AnswerTool() (*Tool, error) {
 // IsAnswerTool reports whether a call of the tool is the answer.
 func (p *Request) IsAnswerTool(name string) bool {
 	return name == answerTool && p.Format.Type == "json_schema" && p.Tool(name) == nil
+}
+
+// called is the tool that a model means by a name, nil if there is none. Models leave out the
+// namespace of a tool, put a dot behind it, or begin a name with "functions.", as some are trained
+// to: such a name means the one tool that it fits.
+func (p *Request) called(name string) *Tool {
+	bare := strings.TrimPrefix(name, "functions.")
+	if t := cmp.Or(p.Tool(name), p.Tool(bare)); t != nil {
+		return t
+	}
+	var means *Tool
+	for i := range p.Tools {
+		t := &p.Tools[i]
+		if t.Hosted() || !t.isCalled(bare) {
+			continue
+		}
+		if means != nil {
+			return nil
+		}
+		means = t
+	}
+	return means
+}
+
+// isCalled reports whether a tool may be meant by a name, with its namespace or without.
+func (t *Tool) isCalled(name string) bool {
+	given := cmp.Or(t.given, t.Name)
+	namespace, bare := t.Namespace, strings.TrimPrefix(given, t.Namespace+separator)
+	if t.MCP != nil {
+		namespace, bare = t.MCP.Server, t.MCP.Name
+	}
+	return name == given || namespace != "" && (name == bare || name == namespace+"."+bare)
 }
