@@ -110,9 +110,13 @@ type Transport struct{ through http.RoundTripper }
 func NewTransport(rt http.RoundTripper) Transport { return Transport{rt} }
 
 // Send sends a request with the account's key. Only a bill may call it, so that no call reaches a
-// provider without having been admitted.
+// provider without having been admitted. No error of the provider tells the key.
 func (a *Account) Send(req *http.Request) (*http.Response, error) {
-	return a.Transport.through.RoundTrip(a.sign(req))
+	resp, err := a.Transport.through.RoundTrip(a.sign(req))
+	if err == nil {
+		a.maskKey(resp)
+	}
+	return resp, err
 }
 
 // Probe asks whether the account's address answers. The request has no credentials, so
