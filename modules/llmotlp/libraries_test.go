@@ -81,6 +81,11 @@ func TestLibraries(t *testing.T) {
 		})), map[string]any{"provider": "gemini", "prompt_tokens": 1000, "completion_tokens": 150, "reasoning_tokens": 50, "time_to_first_token": 250, "stream": true}},
 		{"a framework for a provider", reported(0, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.system": "strands-agents", "gen_ai.request.model": "claude-sonnet-4-5", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5}),
 			map[string]any{"provider": "anthropic"}},
+		{"a framework that calls Bedrock", reported(0, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.system": "strands-agents", "gen_ai.request.model": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+			"gen_ai.usage.input_tokens": 4299, "gen_ai.usage.output_tokens": 631, "gen_ai.usage.total_tokens": 58291, "gen_ai.usage.cache_read_input_tokens": 35574, "gen_ai.usage.cache_write_input_tokens": 17787}),
+			map[string]any{"provider": "bedrock", "prompt_tokens": 57660, "completion_tokens": 631, "cost": 0.109708995}},
+		{"a name with a dot is not Bedrock's for that", reported(0, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.system": "strands-agents", "gen_ai.request.model": "qwen3.5-of-ours", "gen_ai.usage.input_tokens": 1, "gen_ai.usage.output_tokens": 1}),
+			map[string]any{"provider": "strands-agents", "cost": nil}},
 		{"a prefix for a provider", reported(0, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.system": "mock.chat", "gen_ai.request.model": "openai/gpt-4o", "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 100}),
 			map[string]any{"provider": "openai", "request_model": "gpt-4o", "cost": 0.0035}},
 		{"no provider", reported(0, "OpenAIEmbedding.get_text_embedding", attrs{"openinference.span.kind": "EMBEDDING", "embedding.model_name": "text-embedding-3-small", "llm.token_count.total": 1000}),
@@ -104,6 +109,10 @@ func TestLibraries(t *testing.T) {
 		{"Anthropic's input in AI SDK 5", reported(0, "ai.generateText.doGenerate", aiSDK5("anthropic.messages", "claude-sonnet-4-5", attrs{
 			"ai.usage.inputTokens": 100, "ai.usage.outputTokens": 50, "ai.usage.totalTokens": 150, "ai.usage.cachedInputTokens": 40,
 		})), map[string]any{"provider": "anthropic", "prompt_tokens": 140, "prompt_cache_read_tokens": 40}},
+		{"Anthropic's first words in AI SDK 5", reported(0, "ai.streamText.doStream", aiSDK5("anthropic.messages", "claude-sonnet-4-5", attrs{
+			"ai.usage.inputTokens": 4, "ai.usage.outputTokens": 104, "ai.usage.totalTokens": 108, "ai.usage.cachedInputTokens": 0,
+			"ai.response.providerMetadata": `{"anthropic":{"usage":{"input_tokens":4,"output_tokens":1,"cache_creation_input_tokens":2183,"cache_read_input_tokens":0}}}`,
+		})), map[string]any{"prompt_tokens": 2187, "completion_tokens": 104, "prompt_cache_write_tokens": 2183}},
 		{"Anthropic's own words in AI SDK 5", reported(0, "ai.generateText.doGenerate", aiSDK5("anthropic.messages", "claude-sonnet-4-5", attrs{
 			"ai.usage.inputTokens": 100, "ai.usage.outputTokens": 50, "ai.usage.totalTokens": 150, "ai.usage.cachedInputTokens": 40,
 			"ai.response.providerMetadata": `{"anthropic":{"usage":{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":40,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20},"output_tokens":50},"cacheCreationInputTokens":30}}`,

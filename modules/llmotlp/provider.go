@@ -3,6 +3,7 @@ package llmotlp
 import (
 	"cmp"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/weirhq/weir/internal/redact"
@@ -94,7 +95,7 @@ func providerName(name string, prices *catalog.Catalog) string {
 // name that the model has there. The provider is that of the address which was called, else the
 // first that is named and known. A framework, or a name that is not known, is nobody's price:
 // then the provider is the prefix of the model's name (openai/gpt-4o), else the maker of the
-// model. Without all of these, it is as the instrumentation names it.
+// model, else Bedrock if the name is one of Bedrock's. Without all of these, it is as the instrumentation names it.
 func (c *call) vendor(prices *catalog.Catalog) (provider, model string) {
 	model = c.requested()
 	provider = observe.Provider(c.host())
@@ -106,7 +107,7 @@ func (c *call) vendor(prices *catalog.Catalog) (provider, model string) {
 			return prefix, rest
 		}
 	}
-	return cmp.Or(provider, c.maker(prices, model), strings.ToLower(c.text(providerNames...)), llmapp.NoProvider), model
+	return cmp.Or(provider, c.maker(prices, model), c.bedrock(prices, model), strings.ToLower(c.text(providerNames...)), llmapp.NoProvider), model
 }
 
 // maker returns the vendor of a model, "" unless exactly one vendor has a model of that name.
@@ -122,6 +123,20 @@ func (c *call) maker(prices *catalog.Catalog, model string) (maker string) {
 		}
 	}
 	return maker
+}
+
+// bedrockName is how Bedrock names models: by a region and a vendor, as in us.anthropic.claude-opus-5.
+var bedrockName = regexp.MustCompile(`^(?:[a-z][a-z0-9-]*\.)+[a-z]|^arn:aws[a-z-]*:bedrock:`)
+
+// bedrock returns the provider of a model whose name only Bedrock has, "" for others.
+func (c *call) bedrock(prices *catalog.Catalog, model string) string {
+	const bedrock = "bedrock"
+	for _, model := range []string{c.responded(), model} {
+		if _, ok := prices.Lookup(bedrock, model); ok && bedrockName.MatchString(model) {
+			return bedrock
+		}
+	}
+	return ""
 }
 
 func (c *call) host() string {

@@ -28,6 +28,9 @@ func (c *call) usage() plugins.Usage {
 	counts := c.counts()
 	u := counts.usage(c.excludesCache())
 	if stated := c.providerUsage(); stated != (plugins.Usage{}) {
+		if c.excludesCache() && stated.Output.N < u.Output.N {
+			stated.Output = u.Output // AI SDK 5 has the usage with which Anthropic began the stream (vercel/ai#8795)
+		}
 		u.Merge(stated)
 	} else {
 		u.Merge(c.observationUsage())
