@@ -129,7 +129,6 @@ type call struct {
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	data, err := h.answer(w, r, e)
-	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case err != nil:
 	case e.openAI():

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/streamusage"
@@ -93,6 +94,7 @@ func (c *client) writeHeader(upstream http.Header) {
 // setHeaders passes the provider's ids of the request, and sets the header of warnings.
 func (c *client) setHeaders(upstream http.Header) {
 	c.begun = true
+	apierror.NotCached(c.w.Header())
 	for _, name := range [...]string{"X-Request-Id", "Request-Id"} {
 		if id := upstream.Get(name); id != "" {
 			c.w.Header().Set(name, id)

@@ -34,7 +34,6 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, _ *match
 	for i, l := range logins {
 		issuers[i] = l.Issuer
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	return apierror.WriteJSON(w, http.StatusOK, map[string]any{
 		"resource":                 paths.Base(r, r.URL.Path),
 		"authorization_servers":    issuers,
@@ -71,6 +70,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 	if value == nil { // it is written
 		return nil
 	}
+	apierror.NotCached(w.Header())
 	w.Header().Set("Content-Type", jsonType)
 	if body, ok := value.([]byte); ok {
 		_, err = w.Write(body)

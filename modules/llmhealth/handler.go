@@ -112,7 +112,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			status = http.StatusServiceUnavailable
 		}
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	return apierror.WriteJSON(w, status, answer)
 }
 

@@ -279,7 +279,6 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 
 // answer writes the envelope of the query API.
 func answer(w http.ResponseWriter, status int, data any, problem *string) error {
-	w.Header().Set("Cache-Control", "no-store")
 	return apierror.Envelope{Data: data, Error: problem}.Write(w, status)
 }
 

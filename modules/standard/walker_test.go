@@ -375,6 +375,7 @@ func (s *site) bodies(text string) map[string][]byte {
 // answer is what the site answers.
 type answer struct {
 	status int
+	header http.Header
 	body   string
 }
 
@@ -406,7 +407,7 @@ func (s *site) stream(method, path, key, contentType string, body io.Reader, hea
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<26))
-	return answer{resp.StatusCode, string(text)}
+	return answer{resp.StatusCode, resp.Header, string(text)}
 }
 
 func typeOf(body []byte) string {
@@ -541,6 +542,29 @@ func TestIDsOfOthersAreNotFound(t *testing.T) {
 		if a := s.send("GET", path, "walker-root", jsonType, nil); !strings.Contains(a.body, `kept"`) {
 			t.Errorf("another organisation has changed %s: %d %s", path, a.status, a.body)
 		}
+	}
+}
+
+// What a key opens is in no cache between Weir and its clients, which need not know x-api-key or
+// Service-Auth for keys: a cache would give one caller's answer to another.
+func TestAnswersAreInNoSharedCache(t *testing.T) {
+	s := serve(t)
+	session, answered := s.logIn("walker-root"), 0
+	for _, r := range routes(t) {
+		ofProvider := r.handler == "llm_log" || r.handler == paid || r.handler == "llm_echo"
+		if r.Method != http.MethodGet || r.Socket || ofProvider || strings.HasSuffix(r.Path, "/openapi.json") || strings.HasSuffix(r.Path, "/tail") { // which does not end
+			continue
+		}
+		a := s.send(r.Method, s.path(r), "walker-root", jsonType, nil, session...)
+		if caches := a.header.Get("Cache-Control"); !strings.Contains(caches, "no-store") && !strings.Contains(caches, "no-cache") {
+			t.Errorf("%s: %d, Cache-Control %q", r, a.status, caches)
+		}
+		if a.status == http.StatusOK {
+			answered++
+		}
+	}
+	if answered < 30 {
+		t.Errorf("%d answers: the walk proves nothing", answered)
 	}
 }
 

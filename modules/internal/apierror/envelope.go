@@ -25,11 +25,20 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// WriteText answers with JSON.
+// NotCached has the caches between Weir and its clients keep nothing of an answer that says nothing
+// of caches itself. What an answer has depends on the key, which they need not know for one.
+func NotCached(header http.Header) {
+	if header.Get("Cache-Control") == "" {
+		header.Set("Cache-Control", "no-store")
+	}
+}
+
+// WriteText answers with JSON that is not cached.
 func WriteText(w http.ResponseWriter, status int, text []byte) { _ = writeText(w, status, text) }
 
 func writeText(w http.ResponseWriter, status int, text []byte) error {
 	header := w.Header()
+	NotCached(header)
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
