@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // billed adds up the calls of a bill as files and activities have them: by day, model and tier.
@@ -77,7 +78,12 @@ func (v *vendor) cur() string {
 	return text
 }
 
-func (v *vendor) cloudBilling() (text string) {
+func (v *vendor) cloudBilling() (text string) { return v.cloudBillingIn("USD", 1) }
+
+// cloudBillingIn is Google's export in a currency of which a dollar is rate.
+func (v *vendor) cloudBillingIn(currency string, rate float64) (text string) {
+	v.rate *= rate
+	defer func() { v.rate /= rate }()
 	names := map[string]string{"gemini-2.5-flash": "Gemini 2.5 Flash GA Text", "claude-sonnet-4-5@20250929": "Claude Sonnet 4.5"}
 	kindNames := [kinds]string{"Input", "Input Caching", "Input Cache Write 5m", "Input Cache Write 1h", "Output"}
 	lines, costs := v.billed()
@@ -90,7 +96,8 @@ func (v *vendor) cloudBilling() (text string) {
 			if Kind(k) == Output {
 				amount = v.amount(costs[i])
 			}
-			text += fmt.Sprintf(`{"sku":{"description":%q},"usage_start_time":"%s 05:00:00 UTC","cost":%s,"currency":"USD","cost_type":"regular","usage":{"amount":%d}}`+"\n", sku+" - Predictions", u.Day, amount, n)
+			text += fmt.Sprintf(`{"sku":{"description":%q},"usage_start_time":"%s 05:00:00 UTC","cost":%s,"currency":%q,"currency_conversion_rate":%v,"cost_type":"regular","usage":{"amount":%d}}`+"\n",
+				sku+" - Predictions", u.Day, amount, currency, rate, n)
 		}
 	}
 	return text
@@ -177,6 +184,35 @@ func TestPlantedDifferencesOfOthers(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A bill in another currency is compared in US dollars by the rates of its lines.
+func TestBillInAnotherCurrency(t *testing.T) {
+	s := newScene("vertex")
+	s.vendor.calls = append(s.vendor.calls, billedCall{s.recorded[s.on(9, 2)], "key_other"})
+	text := s.vendor.cloudBillingIn("EUR", 0.8613)
+	bill := NewFileBill(fileBills["google"].providers...)
+	if err := bill.AddGoogle(strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	records := NewRecords(catalog.Default(), bill, false)
+	for _, c := range s.recorded {
+		records.Add(&c)
+	}
+	report, err := Compare(bill, records, s.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSums(t, report)
+	if found := reasonsOf(report); !slices.Equal(found, []string{"outside 9"}) {
+		t.Errorf("found %q", found)
+	}
+	for want, rate := range map[string]string{"export the column currency_conversion_rate": `null`, "is no rate": `0`} {
+		line := `{"sku":{"description":"Gemini 2.5 Flash GA Text Input"},"usage_start_time":"2026-10-05","cost":1,"currency":"EUR","currency_conversion_rate":` + rate + `}`
+		if err := bill.AddGoogle(strings.NewReader(line)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", rate, err)
 		}
 	}
 }

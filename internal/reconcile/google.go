@@ -3,10 +3,13 @@ package reconcile
 import (
 	"fmt"
 	"io"
+	"math/big"
 	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // skuWords are the words of a SKU's description that are not of the model's name.
@@ -49,15 +52,16 @@ func (b *Bill) AddGoogle(r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("usage_start_time: %w", err)
 		}
-		if err := dollars(line("currency")); err != nil {
+		rate, err := conversionRate(line("currency"), line("currency_conversion_rate"))
+		if err != nil {
 			return err
 		}
-		amount, err := ParseAmount(line("cost", "unrounded_cost"), 0)
+		amount, err := parseConverted(line("cost", "unrounded_cost"), rate)
 		if err != nil {
 			return fmt.Errorf("cost: %w", err)
 		}
 		for _, credit := range gjson.Parse(line("credits")).Array() {
-			reduction, err := ParseAmount(credit.Get("amount").String(), 0)
+			reduction, err := parseConverted(credit.Get("amount").String(), rate)
 			if err != nil {
 				return fmt.Errorf("credits: %w", err)
 			}
@@ -72,4 +76,36 @@ func (b *Bill) AddGoogle(r io.Reader) error {
 		b.addLine(day, sku, lower, sku, amount, line("usage.amount", "usage_amount"), "tokens")
 		return nil
 	})
+}
+
+// conversionRate returns how much of the currency of a line a US dollar is.
+func conversionRate(currency, rate string) (*big.Rat, error) {
+	notDollars := dollars(currency)
+	if notDollars == nil {
+		return big.NewRat(1, 1), nil
+	}
+	if rate == "" {
+		return nil, fmt.Errorf("%w: export the column currency_conversion_rate, too", notDollars)
+	}
+	n, err := ParseAmount(rate, 0)
+	if err != nil || n.Nanodollars <= 0 {
+		return nil, fmt.Errorf("currency_conversion_rate: %q is no rate", rate)
+	}
+	exact, _ := new(big.Rat).SetString(rate) // ParseAmount has read it
+	return exact, nil
+}
+
+// parseConverted reads an amount in a currency of which a US dollar is rate.
+func parseConverted(text string, rate *big.Rat) (Amount, error) {
+	amount, err := ParseAmount(text, 0)
+	if err != nil || rate.Cmp(big.NewRat(1, 1)) == 0 {
+		return amount, err
+	}
+	converted := new(big.Rat).SetInt64(int64(amount.Nanodollars))
+	n, ok := new(big.Int).SetString(converted.Quo(converted, rate).FloatString(0), 10)
+	rounding, _ := new(big.Rat).Quo(new(big.Rat).SetInt64(int64(amount.Rounding)), rate).Float64()
+	if !ok || !n.IsInt64() || rounding > 1e18 {
+		return Amount{}, fmt.Errorf("the amount %q is out of range in US dollars", text)
+	}
+	return Amount{plugins.Nanodollars(n.Int64()), plugins.Nanodollars(rounding) + 1}, nil
 }

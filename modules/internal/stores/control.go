@@ -122,17 +122,17 @@ func (c *controlFile) close(ctx context.Context) error {
 	return file.Close(ctx)
 }
 
-// Lease reports whether this node does for a time what one of the nodes shall do for an organisation. A
-// store that shares nothing has one node.
+// Lease reports whether this node does for a time what one of the nodes shall do that read the same
+// records of an organisation. A node that shares no records, or nothing besides, is alone.
 func (s *Store) Lease(ctx context.Context, org, name string, life time.Duration) (bool, error) {
-	if !s.SharesControl() {
-		return true, nil
-	}
-	log, err := s.Control()
+	j, err := s.Journal()
 	if err != nil {
 		return false, err
 	}
-	j, err := s.Journal()
+	if !j.Shared() || !s.SharesControl() {
+		return true, nil
+	}
+	log, err := s.Control()
 	if err != nil {
 		return false, err
 	}
