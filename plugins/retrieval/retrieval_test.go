@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/plugins/bedrock"
 	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/plugins/cohere"
+	"github.com/weirhq/weir/plugins/gemini"
 	"github.com/weirhq/weir/plugins/retrieval"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/plugins/vertex"
@@ -94,6 +95,14 @@ func TestVendors(t *testing.T) {
 			answers: []string{`{"id":"e","embeddings":{"float":[[1]]},"meta":{"billed_units":{"input_tokens":2}}}`},
 			want:    `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[1]}],"model":"embed-v4.0","usage":{"prompt_tokens":2,"total_tokens":2}}`,
 		},
+		"gemini": {
+			request: request{gemini.Provider{}, "gemini-embedding-001", embeddings, `{"model":"x","input":["a","b"],"dimensions":256,"input_type":"query"}`},
+			sent: []string{`/v1beta/models/gemini-embedding-001:batchEmbedContents {"requests":[` +
+				`{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":256},` +
+				`{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"b"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":256}]}`},
+			answers: []string{`{"embeddings":[{"values":[1]},{"values":[2]}],"usageMetadata":{"promptTokenCount":4}}`},
+			want:    `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[1]},{"object":"embedding","index":1,"embedding":[2]}],"model":"gemini-embedding-001","usage":{"prompt_tokens":4,"total_tokens":4}}`,
+		},
 		"titan, a text a request": {
 			request: request{amazon, "amazon.titan-embed-text-v2:0", embeddings, `{"model":"x","input":["a","b"],"dimensions":256}`},
 			sent: []string{
@@ -152,7 +161,7 @@ func TestVendors(t *testing.T) {
 					t.Fatal(err)
 				}
 				body, _ := io.ReadAll(r.Body)
-				if got := r.URL.EscapedPath() + " " + string(body); got != c.sent[i] || r.Header.Get("Authorization") != "Bearer key" {
+				if got := r.URL.EscapedPath() + " " + string(body); got != c.sent[i] || r.Header.Get("Authorization") != "Bearer key" && r.Header.Get("X-Goog-Api-Key") != "key" {
 					t.Errorf("sent %s\nwant %s", got, c.sent[i])
 				}
 				answers = append(answers, translate.EndpointAnswer{Header: http.Header{"X-Amzn-Bedrock-Input-Token-Count": {"11"}}, Body: []byte(c.answers[i])})
@@ -185,6 +194,7 @@ func TestRefused(t *testing.T) {
 		"an odd truncation":           {request{voyage, "m", embeddings, `{"input":"a","truncate":"MIDDLE"}`}, "truncate"},
 		"a truncation voyage lacks":   {request{voyage, "m", embeddings, `{"input":"a","truncate":"START"}`}, "truncate"},
 		"a truncation mistral lacks":  {request{mistral, "m", embeddings, `{"input":"a","truncate":"END"}`}, "truncate"},
+		"a truncation gemini lacks":   {request{gemini.Provider{}, "m", embeddings, `{"input":"a","truncate":"END"}`}, "truncate"},
 		"what nobody knows":           {request{voyage, "m", embeddings, `{"input":"a","late_chunking":true}`}, "late_chunking"},
 		"dimensions of the old titan": {request{amazon, "amazon.titan-embed-text-v1", embeddings, `{"input":"a","dimensions":256}`}, "dimensions"},
 		"no query":                    {request{voyage, "m", rerank, `{"documents":["a"]}`}, "query"},
@@ -195,6 +205,7 @@ func TestRefused(t *testing.T) {
 		"mistral ranks nothing":              {request{mistral, "m", rerank, `{}`}, ""},
 		"claude embeds nothing":              {request{amazon, "anthropic.claude-3-haiku", embeddings, `{}`}, ""},
 		"vertex serves others' models as is": {request{google, "meta/llama", embeddings, `{}`}, ""},
+		"gemini has OpenAI's format":         {request{gemini.Provider{}, "gemini-embedding-001", embeddings, `{"input":"a","dimensions":256}`}, ""},
 		"cohere has OpenAI's format":         {request{cohere.Provider{}, "embed-v4.0", embeddings, `{"input":"a"}`}, ""},
 		"voyage has no moderation":           {request{voyage, "m", plugins.Moderations, `{}`}, ""},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/gemini"
 	"github.com/weirhq/weir/plugins/retrieval"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -30,11 +31,6 @@ type (
 		Parameters parameters `json:"parameters"`
 	}
 )
-
-var taskTypes = map[retrieval.InputType]string{
-	retrieval.Query: "RETRIEVAL_QUERY", retrieval.Document: "RETRIEVAL_DOCUMENT",
-	retrieval.Classification: "CLASSIFICATION", retrieval.Clustering: "CLUSTERING",
-}
 
 // TranslateEndpoint implements translate.EndpointTranslator for Google's models that embed texts.
 func (v Provider) TranslateEndpoint(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*translate.EndpointCall, error) {
@@ -61,7 +57,7 @@ func (v Provider) TranslateEndpoint(ctx context.Context, d plugins.Dialect, body
 	return e.Call(t.Model, size, func(texts []string) (*http.Request, error) {
 		p := prediction{Parameters: parameters{cuts, e.Dimensions}}
 		for _, text := range texts {
-			p.Instances = append(p.Instances, instance{text, taskTypes[e.InputType]})
+			p.Instances = append(p.Instances, instance{text, gemini.TaskTypes[e.InputType]})
 		}
 		return t.Post(ctx, path, translate.Bearer, p)
 	}, readPredictions), nil
