@@ -459,7 +459,7 @@ func TestRoutesAreTried(t *testing.T) {
 	p.until(`/echo\/echo-1 plain[^]*max_tokens at most 50[^]*well[^]*3\s+100/.test(document.querySelector("[aria-label='Targets of pool'] tbody")?.innerText)`)
 	js[bool](p, `([...document.querySelectorAll("main details")].find((d) => d.innerText.startsWith("Try")).open = true)`)
 	p.do(chromedp.SendKeys(chromedp.CSS("input[name=policy]"), "echo/echo-1\r"))
-	p.until(`document.querySelector("[aria-label='What the calls of pool would have cost'] tbody")?.innerText.startsWith("All calls")`)
+	p.until(`/^All calls[^]*Model echo-1[^]*Day 20/.test(document.querySelector("[aria-label='What the calls of pool would have cost'] tbody")?.innerText)`)
 	p.shoot("routes")
 	try := func(policy string) {
 		js[bool](p, fmt.Sprintf(`((f) => ((f.policy.value = %q), f.requestSubmit(), true))(document.querySelector("main form:has([name=policy])"))`, policy))

@@ -87,7 +87,7 @@ function useMarks(element, words) {
   });
 }
 
-const Summary = ({ r }) => html`<p class="summary"><${Outcome} record=${r} /> <b>${r.model || "unknown model"}</b> <span>${providerOf(r)}</span>
+const Summary = ({ r }) => html`<p class="summary"><${Outcome} record=${r} /> <b>${r.model || "unknown model"}</b> <span>${r.account || providerOf(r)}</span>
   <time title=${fullMoment(r.request_created_at)}>${fullMoment(r.request_created_at)}</time> <span>${duration(r.delay_ms)}</span> ${r.total_tokens !== null && html`<span>${count(r.prompt_tokens)} in, ${count(r.completion_tokens)} out</span>`} <b>${dollars(r.cost)}</b>
   ${r.request_user_id && html`<${To} change=${having("user_id", r.request_user_id, [])} dir="auto">${r.request_user_id}<//>`}
   ${r.session_id ? html`<${To} change=${{ ...elsewhere, v: "sessions", session: r.session_id, derived: "" }} dir="auto">session ${r.properties["Service-Session-Name"] || r.session_id}<//>`
@@ -195,7 +195,7 @@ const attempts = [
 ];
 
 export function Labels({ r }) {
-  const facts = { Provider: providerOf(r), "Requested model": r.request_model, "Answered model": r.response_model, "Model override": r.model_override, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, "Prompt version": r.prompt_version, Node: r.node_id, Job: r.job_id, Country: r.country_code, Referrer: r.request_referrer, Trace: r.trace_id, Span: r.span_id };
+  const facts = { Provider: providerOf(r), Account: r.account, Arm: r.arm, "Requested model": r.request_model, "Answered model": r.response_model, "Model override": r.model_override, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, "Prompt version": r.prompt_version, Node: r.node_id, Job: r.job_id, Country: r.country_code, Referrer: r.request_referrer, Trace: r.trace_id, Span: r.span_id };
   const said = Object.entries(facts).filter(([, v]) => v !== null && v !== undefined && v !== "");
   return html`<${Pairs} title="Call" pairs=${said} />
     <${Pairs} title="Properties" pairs=${Object.entries(r.properties)} of=${(name) => "property." + name} />

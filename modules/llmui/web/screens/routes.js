@@ -59,6 +59,7 @@ function Alias({ alias }) {
     { title: "Cached input", number: true, mid: true, cell: (t) => percent(of(t).prompt_tokens ? of(t).prompt_cache_read_tokens / of(t).prompt_tokens : null) },
     { title: "First token, p50", semi: true, ms: (t) => of(t).time_to_first_token?.p50 ?? null },
     { title: "Cost", number: true, cell: (t) => dollars(of(t).cost) },
+    { title: "Saved by routing", mid: true, dollars: (t) => of(t).routing_savings ?? null },
   ];
   return html`<h2 dir="auto">${alias.alias}</h2><p class="quiet">${strategies[alias.strategy]}${alias.split && `, the same one for each ${alias.split.replace("property.", "")}`}. ${!alias.split && alias.strategy !== "cheapest" && "A conversation stays where the provider's cache has it, among models that are as good."}</p>
     ${alias.targets.length ? html`<${Table} label=${"Targets of " + alias.alias} columns=${columns} rows=${alias.targets} keyOf=${keyOf} />` : html`<p class="bad">No provider that you can use serves its models.</p>`}
@@ -117,7 +118,7 @@ function Trial({ alias }) {
   return html`<details><summary>Try another policy on these calls</summary><form class="bar-row" onSubmit=${ask}>
       <input name="policy" required aria-label=${"Policy for the calls of " + alias} placeholder='openai/gpt-5-mini, or {"strategy": "weight", "models": […]}' size="60" /><button class="primary" disabled=${found.asking}>Try</button></form>
     ${found.asking && html`<p class="quiet" role="status">${found.calls ? `${count(found.calls)} calls read …` : "Reading the calls …"} <button type="button" onClick=${cancel}>Cancel</button></p>`}${found.error && html`<p class="bad" role="alert">${found.error}</p>`}
-    ${found.total && html`<${Table} label=${"What the calls of " + alias + " would have cost"} columns=${columns} rows=${[{ value: "All calls", ...found.total }, ...found.by.model.map((a) => ({ ...a, value: "Model " + a.value })), ...found.by.user.filter((a) => a.value).slice(0, 10).map((a) => ({ ...a, value: "User " + a.value }))]} keyOf=${(a) => a.value} />
+    ${found.total && html`<${Table} label=${"What the calls of " + alias + " would have cost"} columns=${columns} rows=${[{ value: "All calls", ...found.total }, ...["Model", "User", "Session", "Day"].flatMap((by) => (found.by[by.toLowerCase()] || []).filter((a) => a.value).slice(0, 10).map((a) => ({ ...a, value: by + " " + a.value })))]} keyOf=${(a) => a.value} />
       ${found.budgets.map((b) => html`<p>The budget <b dir="auto">${b.name}</b> would have refused ${count(b.refused)} of ${count(b.calls)} calls, of ${count(b.callers)} ${b.callers === 1 ? "caller" : "callers"}. They would have cost ${dollars(b.saved_cost)}.</p>`)}
       <details><summary>What this assumes</summary><ul>${found.assumptions.map((text) => html`<li>${text}</li>`)}</ul></details>`}</details>`;
 }
