@@ -10,10 +10,11 @@ import (
 // into turns: what the assistant says until all its calls have their outputs is one
 // turn, and these outputs are the next.
 type conversation struct {
-	groups  []*group
-	pending map[string]pendingCall // by call_id
-	calls   []*ToolCall
-	results []*ToolOutput // of calls of MCP tools: those in a row are of one turn
+	groups   []*group
+	pending  map[string]pendingCall // by call_id
+	calls    []*ToolCall
+	searches map[string]bool // the call_ids of searches of tools that the client has run
+	results  []*ToolOutput   // of calls of MCP tools: those in a row are of one turn
 }
 
 // group is a turn, with the outputs that follow it.

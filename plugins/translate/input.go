@@ -15,6 +15,7 @@ func (p *Request) parseInput(input gjson.Result) error {
 	case input.Type == gjson.String:
 		c.addMessage(&Message{Role: RoleUser, Content: []Part{{Param: "input", Type: PartText, Text: input.Str}}})
 	case input.IsArray():
+		c.searches = p.searchesOf(input)
 		for i, v := range input.Array() {
 			if err := p.parseItem(&c, i, v); err != nil {
 				return err
@@ -32,7 +33,7 @@ func (p *Request) parseInput(input gjson.Result) error {
 // assistant's text that follows has their result.
 var hostedToolItems = []string{
 	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
-	"mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "tool_search_call",
+	"mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
 }
 
 func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
@@ -84,7 +85,19 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 			EncryptedContent: v.Get("encrypted_content").Str,
 		})
 		return nil
+	case "tool_search_call":
+		if !c.searches[v.Get("call_id").Str] {
+			p.Warnings = append(p.Warnings, param+": "+kind+" left out")
+			return nil
+		}
+		return c.addCall(&ToolCall{Index: i, CallID: v.Get("call_id").Str, Name: toolSearch, Arguments: v.Get("arguments").String()})
 	case "additional_tools", "tool_search_output":
+		if id := v.Get("call_id").Str; kind == "tool_search_output" && c.searches[id] {
+			found := []Part{{Param: param, Type: PartText, Text: foundTools(v.Get("tools"))}}
+			if err := c.addOutput(&ToolOutput{Index: i, CallID: id, Content: found}); err != nil {
+				return err
+			}
+		}
 		return p.parseLaterTools(param+".tools", v.Get("tools").Array())
 	default:
 		if t := p.mcpTool(v); t != nil && kind == "mcp_call" {

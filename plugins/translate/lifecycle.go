@@ -42,6 +42,7 @@ var idPrefixes = [...]string{
 	HostedOutput:     "item_",
 	MCPOutput:        "mcp_",
 	ApprovalOutput:   "mcpr_",
+	SearchOutput:     "tsc_",
 }
 
 func randomID(prefix string) string {
@@ -78,6 +79,7 @@ func (a *Assembler) announceCall(o *Output) {
 
 var argumentsOf = map[OutputKind]PartKind{
 	CallOutput: ArgumentsPart, CustomCallOutput: InputPart, MCPOutput: MCPArgumentsPart, ApprovalOutput: ApprovalPart,
+	SearchOutput: SearchPart,
 }
 
 func (a *Assembler) arguments(o *Output, s string) {
@@ -141,7 +143,7 @@ func (a *Assembler) settle(o *Output, status string) {
 	if o.isCall() && o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 && status == statusCompleted {
 		a.appendText(o, o.parts[0].Kind, "{}") // a call without arguments still has an object of them
 	}
-	if o.Kind == CallOutput && !o.parts[0].isJSON() {
+	if (o.Kind == CallOutput || o.Kind == SearchOutput) && !o.parts[0].isJSON() {
 		a.truncated, status = true, statusIncomplete
 	}
 	a.closePart(o)

@@ -53,11 +53,14 @@ const (
 	HostedOutput                       // another, of a tool that the provider hosts
 	MCPOutput                          // mcp_call, which the host makes
 	ApprovalOutput                     // mcp_approval_request
+	SearchOutput                       // tool_search_call, which the client answers
 )
 
 // IsCall reports whether the item is a call that the client answers. isCall counts the calls of MCP
 // tools, too, which the host answers.
-func (o *Output) IsCall() bool { return o.Kind == CallOutput || o.Kind == CustomCallOutput }
+func (o *Output) IsCall() bool {
+	return o.Kind == CallOutput || o.Kind == CustomCallOutput || o.Kind == SearchOutput
+}
 
 func (o *Output) isCall() bool { return o.IsCall() || o.Kind == MCPOutput || o.Kind == ApprovalOutput }
 
@@ -107,6 +110,7 @@ const (
 	InputPart                        // the input of a custom_tool_call
 	MCPArgumentsPart                 // the arguments of an mcp_call
 	ApprovalPart                     // the arguments of an mcp_approval_request, which no event has
+	SearchPart                       // the arguments of a tool_search_call, which no event has
 )
 
 // forms are how the Responses API writes the kinds of parts.
@@ -137,6 +141,7 @@ var forms = [...]struct {
 	InputPart:        {text: "response.custom_tool_call_input", field: `,"input":"`},
 	MCPArgumentsPart: {text: "response.mcp_call_arguments", field: `,"arguments":"`},
 	ApprovalPart:     {field: `,"arguments":"`},
+	SearchPart:       {},
 }
 
 func (p *OutputPart) appendJSON(b []byte) []byte {
@@ -193,6 +198,8 @@ func (o *Output) appendJSON(b []byte, status string) []byte {
 		} else {
 			b = plugins.AppendString(b, o.output)
 		}
+	case SearchOutput:
+		b = o.appendSearch(append(b, `"tool_search_call","execution":"client"`...))
 	case ApprovalOutput:
 		return append(o.appendMCP(append(b, `"mcp_approval_request"`...)), '}')
 	}
@@ -298,6 +305,10 @@ func (o *Output) resolve(p *Request) {
 		if t.MCP.NeedsApproval {
 			o.Kind = ApprovalOutput
 		}
+		return
+	}
+	if t.searches {
+		o.Kind = SearchOutput
 		return
 	}
 	if t.given != "" {

@@ -184,12 +184,17 @@ func (p *Request) applyFields(policy Policy, prefix string, fields gjson.Result)
 }
 
 // DropTools leaves out, with a warning, the hosted tools that the provider or the model
-// lacks. The error is a 400 if the request is strict, or if its choice demands one of
-// them.
+// lacks. A search of tools that the client runs stays, as a function. The error is a 400 if the
+// request is strict, or if its choice demands one of the tools.
 func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 	var tools []Tool
 	for _, t := range p.Tools {
 		switch {
+		case p.runsSearch(&t):
+			tools = append(tools, t.searchFunction())
+			if p.ToolChoice.Type == t.Type {
+				p.ToolChoice.Type, p.ToolChoice.Name = "function", t.Type
+			}
 		case !t.Hosted() || !lacks(&t):
 			tools = append(tools, t)
 		case p.Strict:

@@ -310,7 +310,8 @@ type Tool struct {
 	// MCP names the tool at its MCP server, nil unless the host calls the tool there.
 	MCP *MCPTool
 
-	given string // the client's name, if FitCalls has given the tool another one
+	given    string // the client's name, if FitCalls has given the tool another one
+	searches bool   // it is a tool_search that the client runs, offered as a function
 }
 
 // Hosted reports whether the provider runs the tool.

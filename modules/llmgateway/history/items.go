@@ -119,6 +119,7 @@ func SetItems(body []byte, field string, items []string) ([]byte, error) {
 var prefixes = map[string]string{
 	"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "function_call_output": "fco_",
 	"custom_tool_call": "ctc_", "custom_tool_call_output": "ctco_",
+	"tool_search_call": "tsc_", "tool_search_output": "tso_",
 }
 
 // complete gives an item what clients may leave out. Its id is made of suffix.

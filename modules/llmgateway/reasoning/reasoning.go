@@ -189,7 +189,7 @@ func (m Memory) between(call *translate.ToolCall, output string) []entry {
 					Index: call.Index, ID: item.Get("id").Str, EncryptedContent: content,
 				}})
 			}
-		case "function_call", "custom_tool_call":
+		case "function_call", "custom_tool_call", "tool_search_call":
 			if item.Get("call_id").Str == call.CallID {
 				if !same(item, call) {
 					return nil
@@ -209,7 +209,7 @@ func same(item gjson.Result, call *translate.ToolCall) bool {
 		return item.Get("input").Str == call.Arguments
 	}
 	var kept, sent any
-	return json.Unmarshal([]byte(item.Get("arguments").Str), &kept) == nil &&
+	return json.Unmarshal([]byte(item.Get("arguments").String()), &kept) == nil &&
 		json.Unmarshal([]byte(call.Arguments), &sent) == nil && reflect.DeepEqual(kept, sent)
 }
 
