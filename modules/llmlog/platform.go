@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
@@ -132,6 +133,9 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 	}
 	if !isObject {
 		return plugins.Invalid("", "The body is not valid JSON: an object is expected.")
+	}
+	if slices.ContainsFunc(body.Members, func(m plugins.Member) bool { return m.Name == "background" && m.Value.Type == gjson.True }) {
+		return plugins.Unsupported("background", "Nobody could fetch the response with the credentials of the gateway. Leave background out, or call llm_gateway, which keeps responses.")
 	}
 	if err := key.CheckModels(request, x.account.Label); err != nil {
 		return err

@@ -257,6 +257,7 @@ func TestWhatIsNotPaid(t *testing.T) {
 		"no JSON":                  {"POST", "/openai/v1/chat/completions", `{"model":`, root, 400, ""},
 		"no object":                {"POST", "/openai/v1/chat/completions", `[1]`, root, 400, ""},
 		"a coded body":             {"POST", "/openai/v1/chat/completions", chatCall, append(root, "Content-Encoding", "gzip"), 415, ""},
+		"in the background":        {"POST", "/openai/v1/responses", `{"model":"gpt-4o-mini","input":"a","background":false,"background":true}`, root, 400, "unsupported_parameter"},
 		"another's response":       {"POST", "/openai/v1/responses", `{"model":"gpt-4o-mini","input":"a","previous_response_id":"resp_9"}`, root, 400, "previous_response_not_found"},
 		"a second response":        {"POST", "/openai/v1/responses", `{"model":"gpt-4o-mini","input":"a","previous_response_id":null,"previous_response_id":"resp_9"}`, root, 400, "previous_response_not_found"},
 		"another's conversation":   {"POST", "/openai/v1/responses", `{"model":"gpt-4o-mini","input":"a","conversation":"conv_1"}`, root, 400, "unsupported_parameter"},
