@@ -93,6 +93,8 @@ func (d *decoder) content(index int, v gjson.Result) {
 			d.block.citations = content.Get("citations").Array()
 		case "image":
 			d.image(content)
+		case "audio", "video":
+			d.a.Unplaced(key.Str + "/" + content.Get("format").Str)
 		}
 		return true
 	})

@@ -116,7 +116,7 @@ const (
 
 // message reads a message, or what a chunk adds to it.
 func (d *decoder) message(v gjson.Result) {
-	var content, reasoning, details, refusal, annotations, images, calls gjson.Result
+	var content, reasoning, details, refusal, annotations, images, audio, calls gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
 		present := v.Type != gjson.Null && len(v.Raw) > len("[]") // or an empty string
 		switch key.Str {
@@ -137,6 +137,8 @@ func (d *decoder) message(v gjson.Result) {
 			annotations = v
 		case "images":
 			images = v
+		case "audio":
+			audio = v
 		case "tool_calls":
 			calls = v
 		case "function_call": // of servers that do not know tools
@@ -165,6 +167,7 @@ func (d *decoder) message(v gjson.Result) {
 		d.image(v.Get("image_url.url").Str)
 		return true
 	})
+	d.audio(audio)
 	for i, call := range callsIn(calls) {
 		d.call(i, call)
 	}
@@ -282,11 +285,23 @@ func (d *decoder) callKey(index gjson.Result, id, name string) int {
 	return len(d.calls) - 1
 }
 
-// image reads a generated image from a data: URL.
+// image reads a generated image from a data: URL. At another URL, it is a link.
 func (d *decoder) image(url string) {
 	head, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
-	if mediaType, ok := strings.CutSuffix(head, ";base64"); ok {
+	mediaType, isData := strings.CutSuffix(head, ";base64")
+	switch {
+	case url == "":
+	case isData:
 		d.seal()
 		d.a.Image(mediaType, data)
+	default:
+		d.seal()
+		d.a.Note(url)
 	}
+}
+
+// audio reads what a model says: its words are a text, and flush notes that the sound is missing.
+func (d *decoder) audio(v gjson.Result) {
+	d.text(plugins.Text(v.Get("transcript")))
+	d.spoke = d.spoke || v.Get("data").Str != ""
 }

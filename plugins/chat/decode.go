@@ -39,6 +39,7 @@ type decoder struct {
 	calls    []string // ids of calls without an index
 	answer   *int     // the key of the call that is the answer, nil if there is none
 	cited    bool     // the text has annotations
+	spoke    bool     // there was sound
 	sources  string   // URLs that xAI lists for the text, as a JSON array
 }
 
@@ -236,8 +237,11 @@ func (d *decoder) finish(name, stop string) {
 	}
 }
 
-// flush seals and cites what is left.
+// flush seals and cites what is left, and notes what is missing.
 func (d *decoder) flush() {
 	d.seal()
 	d.citeSources()
+	if d.spoke {
+		d.a.Unplaced("audio")
+	}
 }

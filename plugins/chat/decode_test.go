@@ -269,3 +269,14 @@ func TestStatedCostOfAKnownVendor(t *testing.T) {
 		}
 	}
 }
+
+// What a model says is a text, and a note tells that the sound is missing; an image at a URL is a link.
+func TestSoundAndLinkedImages(t *testing.T) {
+	got := decode(t, "compatible", hi, delta(`"audio":{"id":"a","transcript":"Hel"}`), delta(`"audio":{"data":"AAAA"}`), delta(`"audio":{"transcript":"lo."}`), delta(`"audio":{"data":"AAAA"}`), finish("stop"))
+	equal(t, got, "output.0.content.0.text", `"Hello."`)
+	if note := got.Get("output.1.content.0.text").Str; !strings.HasPrefix(note, "[The model generated audio, ") || got.Get("output.#").Int() != 2 {
+		t.Errorf("the client is not told: %s", got)
+	}
+	got = decode(t, "compatible", hi, delta(`"content":"Look:","images":[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]`), finish("stop"))
+	equal(t, got, "output.1.content.0.text", `"https://x/y.png"`)
+}

@@ -21,7 +21,7 @@ func (d *decoder) part(v gjson.Result) {
 			signature = v.Str
 		case "thought":
 			thought = v.Bool()
-		case "text", "functionCall", "inlineData", "toolCall", "toolResponse", "executableCode", "codeExecutionResult":
+		case "text", "functionCall", "inlineData", "fileData", "toolCall", "toolResponse", "executableCode", "codeExecutionResult":
 			kind, value = key.Str, v
 		}
 		return true
@@ -33,11 +33,16 @@ func (d *decoder) part(v gjson.Result) {
 		d.addText(plugins.Text(value), signature, thought)
 	case "functionCall":
 		d.call(value, signature)
-	case "inlineData":
-		if media := value.Get("mimeType").Str; !thought && strings.HasPrefix(media, "image/") {
-			d.seal()
-			d.text = d.text[:0]
+	case "inlineData", "fileData":
+		if thought { // a draft
+			return
+		}
+		d.seal()
+		d.text = d.text[:0]
+		if media := value.Get("mimeType").Str; kind == "inlineData" && strings.HasPrefix(media, "image/") {
 			d.a.Image(media, value.Get("data").Str)
+		} else {
+			d.a.Unplaced(media)
 		}
 	default:
 		d.pending.Parts = append(d.pending.Parts, json.RawMessage(v.Raw))

@@ -39,6 +39,20 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
+// What the model generates and no answer has a place for is named, except in its thoughts.
+func TestUnplacedMedia(t *testing.T) {
+	for part, want := range map[string]string{
+		`{"inlineData":{"mimeType":"audio/L16;rate=24000","data":"AAAA"}}`:                  "[The model generated audio/L16;rate=24000, ",
+		`{"fileData":{"mimeType":"video/mp4","fileUri":"https://x/y"}}`:                     "[The model generated video/mp4, ",
+		`{"inlineData":{"mimeType":"audio/wav","data":"AAAA"},"thought":true},{"text":"a"}`: "a",
+	} {
+		body := `{"candidates":[{"content":{"parts":[` + part + `]},"finishReason":"STOP"}]}`
+		if got := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi"}`, body); !strings.HasPrefix(got.Get("output.0.content.0.text").Str, want) {
+			t.Errorf("%s: %s", part, got)
+		}
+	}
+}
+
 // The provider charges an answer that ends in an error, and clients ask again after a 502.
 func TestNobodyAsksAgainForWhatIsCharged(t *testing.T) {
 	for _, finish := range []string{"UNEXPECTED_TOOL_CALL", "NO_IMAGE", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE", "OTHER"} {

@@ -73,7 +73,7 @@ func (m *chatMessage) add(item gjson.Result) {
 	case "custom_tool_call":
 		m.calls = appendChatCall(append(element(m.calls), '{'), translate.CustomCallOutput,
 			item.Get("call_id").Raw, rawString(translate.FlatName(item)), text(item.Get("input")))
-	case "image_generation_call":
+	case imageItem:
 		m.images = append(element(m.images), chatImage([]byte(item.Raw))...)
 	}
 }
@@ -135,6 +135,11 @@ func span(annotation gjson.Result) (start, end int64) {
 	}
 	place := annotation.Get("index").Int()
 	return place, place
+}
+
+// hasImage reports whether an item that is complete has an image.
+func hasImage(o *translate.Output) bool {
+	return o.Kind == translate.ImageOutput || o.Kind == translate.HostedOutput && unplacedImage(gjson.ParseBytes(o.JSON)) != ""
 }
 
 // chatImage is a generated image as OpenRouter's clients get it.

@@ -230,6 +230,20 @@ func TestChatTexts(t *testing.T) {
 	}
 }
 
+// Clients of Chat Completions get the images of a provider's tool, in a stream too.
+func TestChatImagesOfATool(t *testing.T) {
+	p := &translate.Request{Model: "m", Stream: true}
+	var out strings.Builder
+	a := translate.NewAssembler(p, &out, translate.Options{Encoder: chat.Encoder(p)})
+	a.Item([]byte(`{"type":"image_generation_call","id":"ig_1","status":"completed","output_format":"png","result":"AA=="}`))
+	a.Item([]byte(`{"type":"image_generation_call","id":"ig_2","status":"failed","result":null}`))
+	a.Finish(translate.ReasonStop)
+	out.Write(a.End())
+	if n := strings.Count(out.String(), `"images":[`); n != 1 || !strings.Contains(out.String(), `"url":"data:image/png;base64,AA=="`) {
+		t.Errorf("%d images in %s", n, out.String())
+	}
+}
+
 // Providers stop where the client asked them to, but for OpenAI's Responses, which
 // has nothing of that sort.
 func TestStop(t *testing.T) {

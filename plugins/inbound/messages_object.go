@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -37,7 +38,8 @@ func appendMessage(b []byte, a *translate.Assembler, blocks, stop []byte) []byte
 	return append(appendMessagesUsage(b, a), '}')
 }
 
-// appendBlocks appends the blocks of an item of the response that the model wrote. An image has no block.
+// appendBlocks appends the blocks of an item of the response that the model wrote. In the place of an
+// image is a text that names it.
 func appendBlocks(b []byte, item gjson.Result) []byte {
 	switch item.Get("type").Str {
 	case "message":
@@ -58,6 +60,10 @@ func appendBlocks(b []byte, item gjson.Result) []byte {
 		b = appendText(append(element(b), `{"type":"thinking","thinking":`...), appendThoughts(nil, item), true)
 		b = plugins.AppendString(plugins.AppendKey(b, "signature"), item.Get("encrypted_content").Str)
 		b = append(b, '}')
+	case imageItem:
+		if name := unplacedImage(item); name != "" {
+			b = append(plugins.AppendString(append(element(b), `{"type":"text","text":`...), name), '}')
+		}
 	case "function_call", "custom_tool_call":
 		b = append(append(element(b), `{"type":"tool_use","id":`...), item.Get("call_id").Raw...)
 		b = plugins.AppendString(plugins.AppendKey(b, "name"), translate.FlatName(item))
@@ -65,6 +71,21 @@ func appendBlocks(b []byte, item gjson.Result) []byte {
 		b = append(b, '}')
 	}
 	return b
+}
+
+// imageItem is the type of items with images, which the model or a tool of the provider generated.
+const imageItem = "image_generation_call"
+
+// unplacedImage is the text in the place of an image, "" if item has none.
+func unplacedImage(item gjson.Result) string {
+	if item.Get("type").Str != imageItem || item.Get("result").Str == "" {
+		return ""
+	}
+	format := item.Get("output_format").Str
+	if format != "" {
+		format = "image/" + format
+	}
+	return translate.UnplacedMedia(cmp.Or(format, "an image"), "Messages. /v1/responses and /v1/chat/completions have one")
 }
 
 // inputObject is the input of a call. Clients expect an object, and must not take arguments that were

@@ -189,6 +189,10 @@ func (m *messagesEncoder) closeItem(b []byte, o *translate.Output) []byte {
 		return m.nextCall(m.stopCall(b))
 	case o.IsCall():
 		m.waits(o).closed = true
+	case o.Kind == translate.ImageOutput || o.Kind == translate.HostedOutput:
+		if name := unplacedImage(gjson.ParseBytes(o.JSON)); name != "" {
+			b = m.stopBlock(m.addText(m.startText(b), textDelta, plugins.AppendEscaped(nil, name)))
+		}
 	}
 	return b
 }

@@ -296,6 +296,36 @@ func TestMessagesShowHostedTools(t *testing.T) {
 	}
 }
 
+// Messages have no place for an image that the model generated: a text is in its place, whether the model
+// or a tool of the provider has made it.
+func TestMessagesNameImages(t *testing.T) {
+	for name, generate := range map[string]func(*translate.Assembler){
+		"a model": func(a *translate.Assembler) { a.Image("image/png", "AA==") },
+		"a tool": func(a *translate.Assembler) {
+			a.Item([]byte(`{"type":"image_generation_call","id":"ig_1","status":"completed","output_format":"png","result":"AA=="}`))
+		},
+	} {
+		for _, stream := range []bool{false, true} {
+			p := &translate.Request{Model: "m", Stream: stream}
+			var out strings.Builder
+			a := translate.NewAssembler(p, &out, translate.Options{Encoder: messages.Encoder(p)})
+			a.Text(0, "Look:")
+			generate(a)
+			a.Text(0, "There.")
+			a.Finish(translate.ReasonStop)
+			out.Write(a.End())
+			read := plugintest.ReadMessages
+			if stream {
+				read = plugintest.CheckMessages
+			}
+			m, err := read([]byte(out.String()))
+			if err != nil || !strings.HasPrefix(m.Text, "Look:[The model generated image/png, ") || !strings.HasSuffix(m.Text, "]There.") {
+				t.Errorf("%s, streamed %t: %v, %+v\n%s", name, stream, err, m, out.String())
+			}
+		}
+	}
+}
+
 // OpenAI says what a search or code has come to only if it is asked to, and others may refuse to be asked.
 func TestResultsOfHostedToolsAreAskedFor(t *testing.T) {
 	const search, code = `{"type":"web_search_20250305","name":"web_search"}`, `{"type":"code_execution_20250825","name":"code_execution"}`

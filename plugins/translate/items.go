@@ -27,6 +27,28 @@ func (a *Assembler) Image(mediaType, b64 string) {
 	a.flush()
 }
 
+// Note adds a text of its own, which is not the model's.
+func (a *Assembler) Note(s string) {
+	if a.done() {
+		return
+	}
+	a.closeAll(statusCompleted)
+	a.Text(itemKey, s)
+	a.Close(itemKey)
+}
+
+// Unplaced adds a note about media that the model generated and that no translated answer has a place
+// for, such as "audio/wav": without it, the answer would seem to be complete.
+func (a *Assembler) Unplaced(mediaType string) {
+	a.Note(UnplacedMedia(mediaType, "an answer that is translated. Call a provider that speaks your API"))
+}
+
+// UnplacedMedia is the text about media that the model generated, for which there is no place in an
+// answer.
+func UnplacedMedia(mediaType, answer string) string {
+	return "[The model generated " + cmp.Or(mediaType, "media") + ", for which there is no place in " + answer + ".]"
+}
+
 // Item adds a whole item of the Responses API under a new id, such as the web_search_call
 // of a provider that speaks Responses. It ignores what is no object with a type.
 func (a *Assembler) Item(raw json.RawMessage) {
