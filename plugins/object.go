@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 )
 
 // Object is a JSON object that was read in one pass.
@@ -325,8 +325,42 @@ func hashKey[S string | []byte](key S) uint32 {
 
 // DeleteField removes a top-level field from a body, however often the body has the field.
 func DeleteField(body []byte, field string) []byte {
-	for gjson.GetBytes(body, field).Exists() {
-		body, _ = sjson.DeleteBytes(body, field) // an object, and a plain path
+	if !gjson.GetBytes(body, field).Exists() {
+		return body
 	}
-	return body
+	r := jsonReader{data: body, deepest: maxDepth}
+	begin := r.space(0) + 1
+	begin = r.space(begin) // of the first member
+	kept := append(make([]byte, 0, len(body)), body[:begin]...)
+	before := begin // the end of the member before
+	end := r.object(begin, 1, func(key, keyEnd, _, valueEnd int) {
+		separator := body[before:key]
+		if before = valueEnd; gjson.Parse(View(body[key:keyEnd])).Str == field {
+			return
+		}
+		if len(kept) > begin {
+			kept = append(kept, separator...)
+		}
+		kept = append(kept, body[key:valueEnd]...)
+	})
+	if end < 0 { // no JSON
+		return body
+	}
+	return append(kept, body[before:]...)
+}
+
+// MapElements returns a JSON array with its elements changed, and whether any was. change returns the
+// JSON of the element at an index.
+func MapElements(list gjson.Result, change func(i int, element gjson.Result) string) (mapped string, changed bool) {
+	var elements []string
+	list.ForEach(func(_, element gjson.Result) bool {
+		raw := change(len(elements), element)
+		changed = changed || raw != element.Raw
+		elements = append(elements, raw)
+		return true
+	})
+	if !changed {
+		return list.Raw, false
+	}
+	return "[" + strings.Join(elements, ",") + "]", true
 }

@@ -107,3 +107,24 @@ func BenchmarkValidJSON(b *testing.B) {
 		})
 	}
 }
+
+// A field goes however often it is there, with the white space and all other bytes as they were, in time
+// that grows with the length alone.
+func TestDeleteField(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"a":1}`:          `{}`,
+		`{ "a":1, "b":2 }`: `{ "b":2 }`,
+		`{"b":2,"a":1}`:    `{"b":2}`,
+		"{\n \"b\": 2,\n \"a\": 1,\n \"c\": [1, 2]\n}": "{\n \"b\": 2,\n \"c\": [1, 2]\n}",
+		`{"a":1,"b":{"a":2},"a":3,"\u0061":4}`:         `{"b":{"a":2}}`,
+		`{"b":1}`:                                      `{"b":1}`, `["a"]`: `["a"]`, `{"a":`: `{"a":`, ``: ``,
+	} {
+		if got := string(DeleteField([]byte(body), "a")); got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+	body := []byte(`{` + strings.Repeat(`"a":1,`, 300_000) + `"b":2}`)
+	if got := string(DeleteField(body, "a")); got != `{"b":2}` {
+		t.Errorf("got %.100s", got)
+	}
+}

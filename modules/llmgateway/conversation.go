@@ -37,7 +37,7 @@ func (s *conversation) Request() (*http.Request, error) {
 		return nil, err
 	}
 	return s.prepare(parsed, func(ctx context.Context, request *translate.Request, t translate.Target) (*http.Request, error) {
-		s.rounds = *request // before the provider's plugin changes it
+		s.rounds = request.Clone() // before the provider's plugin changes it
 		return a.target.Account.API.Prepare(ctx, request, t)
 	})
 }

@@ -125,7 +125,7 @@ func (s *conversation) nextRound(out *translatedStream, assembler *translate.Ass
 	if err := s.rounds.Continue(items, s.unseal); err != nil {
 		return nil, apierror.Of(err)
 	}
-	request := s.rounds // Prepare may change it
+	request := s.rounds.Clone() // Prepare may change it
 	if s.round == maxRounds || !s.mcp.MayCall() {
 		request.ToolChoice = translate.ToolChoice{Mode: "none"}
 	}

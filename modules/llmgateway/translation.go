@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"slices"
 
 	"go.uber.org/zap"
 
@@ -49,7 +48,7 @@ func (t *translation) prepare(parsed *translate.Request, prepare prepareFunc) (r
 // translate makes the request that is sent, for the target.
 func (t *translation) translate(parsed *translate.Request) (err error) {
 	a, c := t.a, t.a.call
-	request := *parsed
+	request := parsed.Clone()
 	request.Model = a.target.Model // the response names this model where the provider names no model
 	request.Strict = c.controls.Strict
 	request.State = c.continuation.state
@@ -64,7 +63,7 @@ func (t *translation) translate(parsed *translate.Request) (err error) {
 	t.restoreReasoning(request.Turns)
 	if a.loweredLimit() > 0 {
 		request.MaxOutputTokens = plugins.Known(a.loweredLimit())
-		request.Warnings = append(slices.Clip(request.Warnings), a.loweredWarning())
+		request.Warnings = append(request.Warnings, a.loweredWarning())
 	}
 	if a.unpricedTier() {
 		return request.Drop(translate.Warn, "service_tier", noPrice)

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -39,33 +38,48 @@ func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Targe
 // fitCalls replaces ids of calls that Anthropic refuses, such as "functions.Bash:0", or that it has
 // given to another call before.
 func fitCalls(body []byte, warnings []string) ([]byte, []string) {
-	adapted := body
 	results := make(map[string]int) // how many results have an id
 	for id := range resultIDs(body) {
 		results[id.Raw]++
 	}
-	replaced := false
+	refused := make(map[string]string) // ids by their JSON
 	for raw, n := range results {
 		if id := gjson.Parse(raw).Str; n > 1 || !calls.TakesID(id) {
-			adapted, replaced = withIDs(adapted, raw, id), true
+			refused[raw] = id
 		}
 	}
-	if replaced {
-		warnings = append(warnings, "messages: ids of calls that the provider refuses, replaced")
+	if len(refused) == 0 {
+		return body, warnings
 	}
-	return adapted, warnings
+	return withIDs(body, refused), append(warnings, "messages: ids of calls that the provider refuses, replaced")
 }
 
-// withIDs returns a body in which each call of an id, and its result, have an id of their own.
-func withIDs(body []byte, raw, id string) []byte {
-	var changed []byte
-	for i := 0; ; i++ {
-		before, after, found := bytes.Cut(body, []byte(raw))
-		if changed = append(changed, before...); !found {
-			return changed
+// withIDs returns a body in which each call of an id, and its result, have an id of their own. ids are
+// those to replace, by their JSON.
+func withIDs(body []byte, ids map[string]string) []byte {
+	changed := make([]byte, 0, len(body))
+	seen := make(map[string]int, len(ids)) // how often an id has come
+	for {
+		begin := bytes.IndexByte(body, '"')
+		if begin < 0 {
+			return append(changed, body...)
 		}
-		changed = plugins.AppendString(changed, calls.FitID(id, i/2+1))
-		body = after
+		end := begin + 1
+		for end < len(body) && body[end] != '"' {
+			if body[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end = min(end+1, len(body))
+		changed = append(changed, body[:begin]...)
+		if id, ok := ids[string(body[begin:end])]; ok {
+			changed = plugins.AppendString(changed, calls.FitID(id, seen[id]/2+1))
+			seen[id]++
+		} else {
+			changed = append(changed, body[begin:end]...)
+		}
+		body = body[end:]
 	}
 }
 
@@ -82,28 +96,32 @@ func (Vertex) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target)
 // withoutScopes returns a body whose marks of prefixes to be cached do not say who shares the cache:
 // that is of the beta prompt-caching-scope, which Vertex AI does not have. The cache is as good.
 func withoutScopes(body []byte) []byte {
-	var paths []string
-	add := func(path string, block gjson.Result) {
-		if block.Get("cache_control.scope").Exists() {
-			paths = append(paths, path+"cache_control.scope")
+	without := func(_ int, block gjson.Result) string {
+		if !block.Get("cache_control.scope").Exists() {
+			return block.Raw
 		}
-	}
-	each := func(path string, blocks gjson.Result) {
-		for i, block := range blocks.Array() {
-			add(path+strconv.Itoa(i)+".", block)
-		}
+		changed, _ := sjson.Delete(block.Raw, "cache_control.scope") // an object, and a plain path, like the next ones
+		return changed
 	}
 	root := gjson.ParseBytes(body)
-	add("", root)
-	each("tools.", root.Get("tools"))
-	each("system.", root.Get("system"))
-	for i, m := range root.Get("messages").Array() {
-		each("messages."+strconv.Itoa(i)+".content.", m.Get("content"))
+	for field, change := range map[string]func(int, gjson.Result) string{
+		"tools": without, "system": without,
+		"messages": func(_ int, m gjson.Result) string {
+			content, changed := plugins.MapElements(m.Get("content"), without)
+			if !changed {
+				return m.Raw
+			}
+			message, _ := sjson.SetRaw(m.Raw, "content", content)
+			return message
+		},
+	} {
+		if list := root.Get(field); list.IsArray() {
+			if mapped, changed := plugins.MapElements(list, change); changed {
+				body, _ = sjson.SetRawBytes(body, field, []byte(mapped))
+			}
+		}
 	}
-	for _, path := range paths {
-		body, _ = sjson.DeleteBytes(body, path) // an object, and a plain path
-	}
-	return body
+	return []byte(without(0, gjson.ParseBytes(body)))
 }
 
 // resultIDs yields the ids in the results of calls. Each call has one. To look for the key takes a

@@ -151,13 +151,10 @@ func (r *request) documentName(filename string) string {
 	if base = base[:min(len(base), 190)]; base == "" {
 		base = "document"
 	}
-	name := base
-	for i := 2; r.documents[name]; i++ {
-		name = base + " " + strconv.Itoa(i)
-	}
-	if r.documents == nil {
-		r.documents = make(map[string]bool)
-	}
-	r.documents[name] = true
-	return name
+	return r.documents.Name(base, func(n int) string {
+		if n == 1 {
+			return base
+		}
+		return base + " " + strconv.Itoa(n)
+	})
 }

@@ -31,7 +31,7 @@ type request struct {
 	ModelFields     *modelFields              `json:"additionalModelRequestFields,omitempty"`
 	AnswerFields    []string                  `json:"additionalModelResponseFieldPaths,omitempty"`
 
-	documents map[string]bool // names, of which each must be one document's
+	documents translate.Unique // names, of which each must be one document's
 }
 
 type inferenceConfig struct {

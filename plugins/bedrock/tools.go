@@ -147,10 +147,12 @@ func (r *request) keepTools(p *translate.Request, m *model, tools []tool) error 
 // callsOf returns the tools that the model called before. Only their names are known.
 func callsOf(p *translate.Request) []tool {
 	var tools []tool
+	known := make(map[string]bool)
 	for _, t := range p.Turns {
 		for _, item := range t.Items {
 			call, ok := item.(*translate.ToolCall)
-			if ok && !slices.ContainsFunc(tools, func(t tool) bool { return t.ToolSpec.Name == call.Name }) {
+			if ok && !known[call.Name] {
+				known[call.Name] = true
 				tools = append(tools, tool{ToolSpec: &toolSpec{Name: call.Name, InputSchema: inputSchema{translate.ObjectSchema(nil)}}})
 			}
 		}

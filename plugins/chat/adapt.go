@@ -1,9 +1,9 @@
 package chat
 
 import (
-	"slices"
 	"strconv"
 
+	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -29,13 +29,16 @@ func (p *Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Ta
 		adapted, warnings = closedFields(body)
 	}
 	if p.vendor.messages.systemOnly {
-		for i, message := range body.Get("messages").Array() {
+		messages, changed := plugins.MapElements(body.Get("messages"), func(i int, message gjson.Result) string {
 			if message.Get("role").Str != "developer" {
-				continue
+				return message.Raw
 			}
-			field := "messages." + strconv.Itoa(i) + ".role"
-			adapted, _ = sjson.SetBytes(adapted, field, "system") // an array, and a plain path
-			warnings = append(warnings, field+": not supported by the provider, sent as system")
+			warnings = append(warnings, "messages."+strconv.Itoa(i)+".role: not supported by the provider, sent as system")
+			asSystem, _ := sjson.Set(message.Raw, "role", "system") // an object, and a plain path, like the next
+			return asSystem
+		})
+		if changed {
+			adapted, _ = sjson.SetRawBytes(adapted, "messages", []byte(messages))
 		}
 	}
 	return adapted, warnings
@@ -46,8 +49,8 @@ func closedFields(body *plugins.Object) (adapted []byte, warnings []string) {
 	adapted, warnings = openai.RenameField(body.Data, body, "max_completion_tokens", "max_tokens")
 	adapted, seed := openai.RenameField(adapted, body, "seed", "random_seed")
 	warnings = append(warnings, seed...)
-	for i := range body.Members {
-		if name := body.Members[i].Name; slices.Contains(onlyOpenAIs, name) {
+	for _, name := range onlyOpenAIs {
+		if body.Get(name).Exists() {
 			adapted = plugins.DeleteField(adapted, name)
 			warnings = append(warnings, name+": not supported by the provider, left out")
 		}

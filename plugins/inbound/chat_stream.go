@@ -45,7 +45,7 @@ func (c *chatEncoder) Append(b []byte, a *translate.Assembler, e translate.Event
 		c.annotations++
 		return c.chunk(b, `"annotations":[`+indexed(chatCitation(nil, e.Annotation, c.before, e.Part.Length), c.annotations-1)+`]`)
 	case translate.ItemClosed:
-		if e.Output.Kind == translate.ImageOutput {
+		if hasImage(e.Output) {
 			c.images++
 			return c.chunk(b, `"images":[`+indexed(chatImage(e.Output.JSON), c.images-1)+`]`)
 		}
@@ -198,8 +198,12 @@ func streamCompletion(object gjson.Result) []byte {
 	var choices []string
 	for _, choice := range object.Get("choices").Array() {
 		message := choice.Get("message").Raw
-		for i := range choice.Get("message.tool_calls").Array() {
-			message, _ = sjson.Set(message, "tool_calls."+strconv.Itoa(i)+".index", i) // of an object, like the next
+		calls, changed := plugins.MapElements(choice.Get("message.tool_calls"), func(i int, call gjson.Result) string {
+			numbered, _ := sjson.Set(call.Raw, "index", i) // of an object, like the next ones
+			return numbered
+		})
+		if changed {
+			message, _ = sjson.SetRaw(message, "tool_calls", calls)
 		}
 		delta, _ := sjson.SetRaw(choice.Raw, "delta", message)
 		delta, _ = sjson.Delete(delta, "message")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -62,14 +61,20 @@ func withBreakpoints(raw string, item translate.Item) string {
 	case *translate.ToolOutput:
 		name, content = "output", item.Content
 	}
-	for i := range content {
-		mark := name + "." + strconv.Itoa(i) + ".prompt_cache_breakpoint"
+	const mark = "prompt_cache_breakpoint"
+	parts, changed := plugins.MapElements(gjson.Get(raw, name), func(i int, part gjson.Result) string {
+		without := part.Raw
 		switch {
+		case i >= len(content):
 		case ofAssistant && content[i].CacheBreakpoint:
-			raw, _ = sjson.Delete(raw, mark) // an object, and a plain path
-		case content[i].CachesLonger && gjson.Get(raw, mark+".ttl").Str == "1h":
-			raw, _ = sjson.Delete(raw, mark+".ttl") // likewise
+			without, _ = sjson.Delete(without, mark) // an object, and a plain path, like the next ones
+		case content[i].CachesLonger && part.Get(mark+".ttl").Str == "1h":
+			without, _ = sjson.Delete(without, mark+".ttl")
 		}
+		return without
+	})
+	if changed {
+		raw, _ = sjson.SetRaw(raw, name, parts)
 	}
 	return raw
 }
@@ -254,10 +259,15 @@ func withTools(body []byte, p *translate.Request) ([]byte, error) {
 	if name := p.ToolChoice.Name; name != "" {
 		body, _ = sjson.SetBytes(body, "tool_choice.name", name) // likewise
 	}
-	for i, name := range p.ToolChoice.Allowed {
-		if path := "tool_choice.tools." + strconv.Itoa(i) + ".name"; gjson.GetBytes(body, path).Exists() {
-			body, _ = sjson.SetBytes(body, path, name) // likewise
+	allowed, changed := plugins.MapElements(gjson.GetBytes(body, "tool_choice.tools"), func(i int, tool gjson.Result) string {
+		named := tool.Raw
+		if i < len(p.ToolChoice.Allowed) && tool.Get("name").Exists() {
+			named, _ = sjson.Set(named, "name", p.ToolChoice.Allowed[i]) // likewise
 		}
+		return named
+	})
+	if changed {
+		body, _ = sjson.SetRawBytes(body, "tool_choice.tools", []byte(allowed)) // likewise
 	}
 	return sjson.SetBytes(body, "tools", tools)
 }

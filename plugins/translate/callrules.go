@@ -40,21 +40,18 @@ func (p *Request) FitCalls(r CallRules) error {
 		return err
 	}
 	names := make(map[string]string)
-	taken := make(map[string]bool)
+	var tools, calls Unique
 	for i := range p.Tools {
-		taken[p.Tools[i].Name] = true
+		tools.Take(p.Tools[i].Name)
 	}
 	name := func(name string) string {
 		if name == "" || r.TakesName(name) {
 			return name
 		}
-		fitted, ok := names[name]
-		for n := 1; !ok; n++ {
-			fitted = r.fitName(name, n)
-			ok = !taken[fitted]
+		if _, ok := names[name]; !ok {
+			names[name] = tools.Name(name, func(n int) string { return r.fitName(name, n) })
 		}
-		names[name], taken[fitted] = fitted, true
-		return fitted
+		return names[name]
 	}
 	for i := range p.Tools {
 		t := &p.Tools[i]
@@ -70,7 +67,6 @@ func (p *Request) FitCalls(r CallRules) error {
 		}
 	}
 	ids := make(map[string]string) // those of the latest calls, by the client's
-	used := make(map[string]bool)
 	for i := range p.Turns {
 		p.Turns[i].Items = slices.Clone(p.Turns[i].Items)
 		for j, item := range p.Turns[i].Items {
@@ -78,11 +74,8 @@ func (p *Request) FitCalls(r CallRules) error {
 			case *ToolCall:
 				call := *item
 				call.Name = name(call.Name)
-				call.CallID = r.FitID(item.CallID, 1)
-				for n := 2; used[call.CallID]; n++ {
-					call.CallID = r.FitID(item.CallID, n)
-				}
-				ids[item.CallID], used[call.CallID] = call.CallID, true
+				call.CallID = calls.Name(item.CallID, func(n int) string { return r.FitID(item.CallID, n) })
+				ids[item.CallID] = call.CallID
 				p.Turns[i].Items[j] = &call
 			case *ToolOutput:
 				output := *item

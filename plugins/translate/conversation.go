@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"slices"
-
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -22,7 +20,8 @@ type group struct {
 	role    Role
 	items   []Item
 	outputs []Item
-	pending int // calls that have no output yet
+	pending int             // calls that have no output yet
+	answers map[string]bool // the ids of the calls that have one
 }
 
 type pendingCall struct {
@@ -56,7 +55,7 @@ func (c *conversation) addAssistantItem(item Item) *group {
 func (c *conversation) addCall(call *ToolCall) error {
 	_, pending := c.pending[call.CallID]
 	g := c.addAssistantItem(call)
-	if pending || g.answers(call.CallID) {
+	if pending || g.answers[call.CallID] {
 		return plugins.Invalid(indexPath("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
 	}
 	g.pending++
@@ -78,6 +77,10 @@ func (c *conversation) addOutput(o *ToolOutput) error {
 	delete(c.pending, o.CallID)
 	o.Name = call.Name
 	call.group.outputs = append(call.group.outputs, o)
+	if call.group.answers == nil {
+		call.group.answers = make(map[string]bool)
+	}
+	call.group.answers[o.CallID] = true
 	call.group.pending--
 	return nil
 }
@@ -113,10 +116,6 @@ func (c *conversation) turns() ([]Turn, error) {
 		}
 	}
 	return turns, nil
-}
-
-func (g *group) answers(callID string) bool {
-	return slices.ContainsFunc(g.outputs, func(o Item) bool { return o.(*ToolOutput).CallID == callID })
 }
 
 func (c *conversation) last() *group {

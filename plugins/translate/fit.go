@@ -94,7 +94,7 @@ func (p *Request) replace(field, why, value string) error {
 // change sets a field to a value in JSON. null leaves the field out.
 func (p *Request) change(field, value string) {
 	p.set(field, gjson.Parse(value))
-	p.changed = append(slices.Clip(p.changed), field)
+	p.changed = append(p.changed, field)
 }
 
 // WithChanges returns a body of POST /v1/responses with the settings that differ from

@@ -121,9 +121,14 @@ func (p *Request) parseLaterTools(param string, tools []gjson.Result) error {
 	if err := later.parseTools(tools, param, ""); err != nil {
 		return err
 	}
+	known := make(map[string]bool, len(p.Tools))
+	for i := range p.Tools {
+		known[p.Tools[i].Name] = true
+	}
 	for _, t := range later.Tools {
-		if t.Hosted() || p.Tool(t.Name) == nil {
+		if t.Hosted() || !known[t.Name] {
 			p.Tools = append(p.Tools, t)
+			known[t.Name] = true
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package translate
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -27,19 +26,23 @@ const maxToolName = 64
 // nameMCPTools gives the functions of MCP servers names that providers take, and that no
 // other tool has.
 func (p *Request) nameMCPTools() {
+	var names Unique
+	for i := range p.Tools {
+		if t := &p.Tools[i]; t.MCP == nil {
+			names.Take(t.Name)
+		}
+	}
 	for i := range p.Tools {
 		t := &p.Tools[i]
 		if t.MCP == nil {
 			continue
 		}
-		t.Name = ""
 		base := "mcp_" + toolWord(t.MCP.Server) + "_" + toolWord(t.MCP.Name)
-		name := base[:min(len(base), maxToolName)]
-		for n := 2; p.Tool(name) != nil; n++ {
-			suffix := "_" + strconv.Itoa(n)
-			name = base[:min(len(base), maxToolName-len(suffix))] + suffix
-		}
-		t.Name = name
+		base = base[:min(len(base), maxToolName)]
+		t.Name = names.Name(base, func(n int) string {
+			end := suffix(n)
+			return base[:min(len(base), maxToolName-len(end))] + end
+		})
 	}
 }
 
@@ -131,10 +134,9 @@ func (p *Request) Continue(items []json.RawMessage, open func(sealed string) (st
 // which nobody must keep.
 func withoutMCPSecrets(tool string) string {
 	v := gjson.Parse(tool)
-	for i, inner := range v.Get("tools").Array() { // of a namespace
-		if clean := withoutMCPSecrets(inner.Raw); clean != inner.Raw {
-			tool, _ = sjson.SetRaw(tool, "tools."+strconv.Itoa(i), clean) // of an object
-		}
+	clean := func(_ int, inner gjson.Result) string { return withoutMCPSecrets(inner.Raw) }
+	if tools, changed := plugins.MapElements(v.Get("tools"), clean); changed { // of a namespace
+		tool, _ = sjson.SetRaw(tool, "tools", tools) // of an object
 	}
 	if v.Get("type").Str != "mcp" {
 		return tool

@@ -200,7 +200,7 @@ func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 		case p.Strict:
 			return plugins.Unsupported(t.Param, "There is no tool of type '%s' here.", t.Type)
 		default:
-			p.Warnings = append(slices.Clip(p.Warnings), t.Param+": there is no tool of type '"+t.word()+"' here, left out")
+			p.Warnings = append(p.Warnings, t.Param+": there is no tool of type '"+t.word()+"' here, left out")
 			markLast(tools, t.CacheMark)
 		}
 	}
@@ -270,7 +270,7 @@ func (p *Request) Drop(a Action, field, done string) error {
 	case Reject:
 		return plugins.Unsupported(field, "Unsupported parameter: '%s' is %s.", field, strings.TrimSuffix(done, ", left out"))
 	case Warn:
-		p.Warnings = append(slices.Clip(p.Warnings), field+": "+done)
+		p.Warnings = append(p.Warnings, field+": "+done)
 		if field == "text.format" {
 			p.Format = Format{}
 		}

@@ -3,6 +3,7 @@ package translate
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -371,6 +372,14 @@ func (p *Request) CachesLonger() bool {
 
 // OneCall reports whether one turn may have one call at most.
 func (p *Request) OneCall() bool { return p.ParallelToolCalls != nil && !*p.ParallelToolCalls }
+
+// Clone returns a request that an attempt may change: what is appended to its lists is in no other
+// request.
+func (p *Request) Clone() Request {
+	clone := *p
+	clone.Warnings, clone.changed = slices.Clip(p.Warnings), slices.Clip(p.changed)
+	return clone
+}
 
 // Tool is the tool of that flat name, nil if there is none.
 func (p *Request) Tool(name string) *Tool {
