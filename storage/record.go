@@ -258,7 +258,7 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.ResponseModel }, About: "The model that the provider reported."},
 	{Wire: 9, Name: "end_state", Field: "end_state", Filter: true,
 		At:    func(r *Record) any { return &r.EndState },
-		About: "How the call ended: `complete`, `client_aborted`, `upstream_aborted`, `failed` or, after a crash, `interrupted`."},
+		About: "How the call ended: `complete`, `client_aborted`, `upstream_aborted` (the provider broke off, or its answer states an error), `failed` or, after a crash, `interrupted`."},
 	{Wire: 20, Name: "finish", Names: "finish", Field: "finish_reason", Filter: true,
 		At: func(r *Record) any { return &r.Finish }, About: "The provider's finish reason, such as `stop` or `length`; `ended` for a batch whose calls have records."},
 	{Wire: 21, Name: "error_type", Names: "error_type", Field: "error_type", Filter: true,
@@ -549,7 +549,7 @@ const (
 	Complete EndState = iota
 	// ClientAborted: the client left first.
 	ClientAborted
-	// UpstreamAborted: the provider broke off within its answer.
+	// UpstreamAborted: the provider broke off within its answer, or states there that it failed.
 	UpstreamAborted
 	// Failed: there was no answer, the provider could not be reached.
 	Failed

@@ -45,17 +45,20 @@ func (a *providerAnswer) close(complete bool) {
 
 // endState returns the end state of an answer with this status that has passed to its end. Weir
 // believes an answer that says whether it is complete: it is that of a model, and Weir has read all
-// of it. An object that is an error is complete.
+// of it. A success that states an error is none, however it is framed. An object without content that
+// states none is complete: it may be the receipt for a call that the provider answers later.
 func (a *providerAnswer) endState(status int, stream bool) storage.EndState {
 	if a.observer == nil || a.tap.Missed() || status != http.StatusOK {
 		return storage.Complete
 	}
 	info := a.observer.Info()
-	tells := info.ErrorType == "" && observe.Finishes(info.Dialect)
+	tells := observe.Finishes(info.Dialect)
 	if stream {
 		tells = observe.TellsEnd(info.Dialect)
 	}
-	if outcome := observe.OutcomeOf(info); tells && (outcome == observe.Cut || outcome != observe.Ended && stream) {
+	switch outcome := observe.OutcomeOf(info); {
+	case outcome == observe.Failed && (stream || !info.Content || info.ErrorType != ""), // an object with a text and a reason stays an answer
+		tells && (outcome == observe.Cut || outcome == observe.Empty && stream):
 		return storage.UpstreamAborted
 	}
 	return storage.Complete

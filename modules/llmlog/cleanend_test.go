@@ -33,7 +33,9 @@ func TestACleanEndAmidAnAnswerIsBrokenOff(t *testing.T) {
 		"a stream of nothing":        {chatPath, "text/event-stream", "", storage.UpstreamAborted},
 		"a page as a stream":         {messages, "text/event-stream", "<html>Welcome</html>", storage.UpstreamAborted},
 		"an object without its end":  {chatPath, "application/json", `{"id":"c","choices":[{"index":0,"message":{"content":"H`, storage.UpstreamAborted},
-		"an object that is an error": {chatPath, "application/json", `{"error":{"message":"no","code":429}}`, storage.Complete},
+		"an object that is an error": {chatPath, "application/json", `{"error":{"message":"no","code":429}}`, storage.UpstreamAborted},
+		"an error in another shape":  {chatPath, "application/json", `{"errors":[{"message":"no"}]}`, storage.UpstreamAborted},
+		"a receipt":                  {chatPath, "application/json", `{"id":"r","status":"CREATED","error_message":null,"response":null}`, storage.Complete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -304,14 +304,14 @@ func (w *way) recorded(of *speaker, d *door, r gjson.Result) string {
 		stream = w.stream
 	}
 	whole := gjson.Valid(w.answer.body) && w.answer.header["Content-Type"] == jsonType || w.answer.header["Content-Encoding"] == "x-odd"
-	if failedCall && w.answer.status == 0 && !(proxied && whole && !stream) {
+	if failedCall && w.answer.status == 0 && !(proxied && whole && !stream && w.passes) {
 		end = "upstream_aborted"
 	}
 	isUnread := proxied && w.answer.header["Content-Encoding"] != "" // so that Weir cannot tell whether it is whole
 	switch {
 	case r.Get("end_state").Str != end && !isUnread:
 		return fmt.Sprintf("the record is %q, want %s", r.Get("end_state").Str, end)
-	case failedCall && (w.answer.status != 0 || !proxied) && r.Get("error_type").Str == "":
+	case (r.Get("end_state").Str == "upstream_aborted" || failedCall && w.answer.status != 0) && r.Get("error_type").Str == "":
 		return "the record has no error_type"
 	case failedCall && !(proxied && whole && w.passes) && strings.Contains(w.want.says, "said m.") && !strings.Contains(r.Get("error_message").Str, w.want.says):
 		return "the record has the error_message " + r.Get("error_message").Raw

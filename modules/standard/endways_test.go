@@ -253,11 +253,18 @@ func (s *speaker) refusals() (ways []way) {
 	for shape, body := range map[string]string{
 		"errors of texts": shapes["errors of texts"], "errors of objects": shapes["errors of objects"], "a detail": shapes["a detail"],
 		"a detail as object": shapes["a detail as object"], "Cloudflare": shapes["Cloudflare"],
-		"MiniMax": `{"base_resp":{"status_code":1008,"status_msg":"No, said m."},"choices":null}`,
+		"MiniMax": `{"base_resp":{"status_code":1002,"status_msg":"No, said m."},"choices":null}`,
 	} {
-		ways = append(ways, s.says("200, "+shape, false, body, want).passed())
+		want := want
+		if shape == "MiniMax" {
+			want.status = 429
+		}
+		ways = append(ways, s.says("200, "+shape, false, body, want))
 		if !s.frames {
 			ways = append(ways, s.says("200, a stream of "+shape, true, s.stream(body), want))
+			if s.events[len(s.events)-1] == "[DONE]" {
+				ways = append(ways, s.says("200, and the end after "+shape, true, s.stream(body, "[DONE]"), want))
+			}
 		}
 	}
 	refused("403, moderation", 403, `{"error":{"code":403,"message":"Your input was flagged, said m.","metadata":{"reasons":["sexual"],"flagged_input":"x","provider_name":"OpenAI"}}}`,

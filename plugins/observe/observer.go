@@ -37,6 +37,12 @@ type observer struct {
 	cause rank   // the rank of seen.ErrorType
 	chunk []byte // decoded bytes of an InvokeModel frame
 
+	// held is the body, or the event under way, as long as the answer says nothing that the dialect
+	// knows. It has at most MaxStatement of length bytes.
+	held   []byte
+	length int
+	isEnd  bool // the event under way is [DONE]
+
 	detail detailCount
 	beside beside
 }
@@ -73,7 +79,7 @@ var observers = sync.Pool{New: func() any { return new(observer) }}
 
 // Free implements plugins.Observer.
 func (x *observer) Free() {
-	*x = observer{scan: x.scan.emptied()}
+	*x = observer{scan: x.scan.emptied(), held: x.held[:0]}
 	observers.Put(x)
 }
 
@@ -114,6 +120,7 @@ func (x *observer) Close() {
 	if x.framing != nil {
 		x.framing.Close()
 		x.settle()
+		x.readStatement()
 		x.refresh()
 	}
 }
@@ -161,6 +168,7 @@ type document struct{ *observer }
 // Write implements streams.Framing. A value that a line feed follows may be the first of several.
 func (d *document) Write(p []byte) {
 	d.scan.write(p)
+	d.hold(p)
 	if d.values == 1 && !bytes.HasSuffix(p, []byte("\n")) {
 		d.seen.Phase = plugins.Ended
 	}
@@ -182,8 +190,16 @@ func (x *observer) Data(p []byte) {
 		return
 	}
 	t.learn(!x.begun)
+	if !x.begun {
+		if x.isEnd = bytes.HasPrefix(p, []byte("[DONE]")); !x.isEnd {
+			x.held, x.length = x.held[:0], 0
+		}
+	}
 	x.begun, x.repeated = true, false
 	x.scan.write(p)
+	if !x.isEnd {
+		x.hold(p)
+	}
 	if x.seen.Content && x.scan.between() && t.learning {
 		t.Learn(p) // unless it has told something
 	}
@@ -328,4 +344,42 @@ func (x *observer) fail(r rank, name string) {
 	if r > x.cause {
 		x.cause, x.seen.ErrorType = r, name
 	}
+}
+
+// MaxStatement is how long a body, or an event, may be that states an error in a shape of no dialect, in
+// bytes.
+const MaxStatement = 4 << 10
+
+// hold keeps what has come for readStatement.
+func (x *observer) hold(p []byte) {
+	if x.isRead() {
+		return
+	}
+	if x.length += len(p); x.length <= MaxStatement {
+		x.held = append(x.held, p...)
+	}
+}
+
+// isRead reports whether the answer says something that the dialect knows.
+func (x *observer) isRead() bool {
+	return x.seen.Content || x.seen.Finish != "" || x.seen.ErrorType != ""
+}
+
+// readStatement takes the error that an answer, or its last event, states in a shape of no dialect, if it
+// is no response. Its type is unknown unless the error means a status.
+func (x *observer) readStatement() {
+	isAnswer := !x.dialect.finishes && (len(x.dialect.Object) == 0 || IsResponse(x.dialect.Name, x.held))
+	if x.isRead() || x.length == 0 || x.length > MaxStatement || isAnswer {
+		return
+	}
+	e := plugins.ErrorWithin(x.held)
+	if e == nil {
+		return
+	}
+	name := e.Type
+	if e.Status == http.StatusBadGateway {
+		name = Unnamed
+	}
+	x.fail(anyError, name)
+	x.seen.ErrorMessage = e.Message
 }

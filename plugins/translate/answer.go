@@ -59,7 +59,7 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 		if bytes.HasPrefix(data, []byte(":")) { // a comment in the place of data, which keeps the connection alive
 			continue
 		}
-		if !a.seen.Content && len(data) <= maxStatement {
+		if !a.seen.Content && len(data) <= observe.MaxStatement && bytes.HasPrefix(data, []byte("{")) { // and not [DONE]
 			last = append(last[:0], data...)
 		}
 		if !event(e.Name, data) {
@@ -68,9 +68,6 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 	}
 	return nil
 }
-
-// maxStatement is how long an event may be that states an error in a shape of no dialect, in bytes.
-const maxStatement = 4 << 10
 
 // FailAsStated fails a response of which nothing could be read, with the error that the answer, or its
 // last event, states in some shape. ReadAnswer calls it.
