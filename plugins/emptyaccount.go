@@ -6,21 +6,29 @@ import (
 	"slices"
 )
 
+// QuotaSpent is the code of an error for an account that is empty, as OpenAI has it.
+const QuotaSpent = "insufficient_quota"
+
 // emptyAccountCodes are the codes and types of errors for an account whose money, or whose limit of
 // spending, is used up.
 var emptyAccountCodes = []string{
-	"insufficient_quota",           // OpenAI: https://platform.openai.com/docs/guides/error-codes
-	"billing_hard_limit_reached",   // OpenAI, of images
-	"billing_not_active",           // OpenAI
-	"blocked_api_access",           // Groq: https://console.groq.com/docs/spend-limits
-	"exceeded_current_quota_error", // Moonshot
-	"Arrearage",                    // Alibaba
+	QuotaSpent,                      // OpenAI: https://platform.openai.com/docs/guides/error-codes
+	"billing_hard_limit_reached",    // OpenAI, of images
+	"billing_not_active",            // OpenAI
+	"blocked_api_access",            // Groq: https://console.groq.com/docs/spend-limits
+	"exceeded_current_quota_error",  // Moonshot
+	"Arrearage",                     // Alibaba
+	"AllocationQuota.FreeTierOnly",  // Alibaba
+	"ServiceQuotaExceededException", // Bedrock
+	"AccountOverdueError",           // Volcengine
+	"1113",                          // Z.ai
 }
 
 // emptyAccountMessages finds the beginning of a message that says so. What a request says can stand
 // further behind in a message.
 var emptyAccountMessages = regexp.MustCompile(`(?i)^(?:` +
 	`your credit balance is too low` + // Anthropic
+	`|billing hard limit has been reached` + // OpenAI
 	`|you have reached your specified .*usage limits` + // Anthropic, of an organisation or a workspace
 	`|insufficient (?:account )?(?:balance|credits)` + // DeepSeek, Z.ai, OpenRouter
 	`|key limit exceeded` + // OpenRouter, of a key with a limit of its own
@@ -28,12 +36,17 @@ var emptyAccountMessages = regexp.MustCompile(`(?i)^(?:` +
 	`|your team \S+ has either used all available credits` + // xAI, with 403
 	`|your newly created team doesn't have any credits` + // xAI
 	`|sorry, your account balance is insufficient` + // SiliconFlow, with 403
-	`|your prepayment credits are depleted` + // Gemini
+	`|your prepayment credits are depleted` + // Gemini, whose quotas of a day its errors tell in another way
+	`|your project has exceeded its monthly spending cap` + // Gemini
+	`|this api method requires billing to be enabled` + // Vertex AI, with 403
+	`|too many tokens per day` + // Bedrock
+	`|model access is denied due to invalid_payment_instrument` + // Bedrock, with 403
+	`|you are using a trial key, which is limited to [0-9,]+ api calls / month` + // Cohere
 	`)`)
 
 // EmptyAccount reports whether a provider refuses all calls of an account until somebody pays, or
 // until the limit of spending that the account has there begins anew.
 func (e *Error) EmptyAccount() bool {
-	return e.Status == http.StatusPaymentRequired || slices.Contains(emptyAccountCodes, e.Code) ||
-		slices.Contains(emptyAccountCodes, e.Type) || emptyAccountMessages.MatchString(e.Message)
+	return e.Status == http.StatusPaymentRequired || emptyAccountMessages.MatchString(e.Message) ||
+		slices.ContainsFunc([]string{e.Code, e.Type, e.Reported}, func(code string) bool { return slices.Contains(emptyAccountCodes, code) })
 }

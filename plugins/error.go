@@ -79,7 +79,7 @@ func Upstream(format string, args ...any) *Error {
 // refusals are OpenAI's types and codes by status.
 var refusals = map[int]Error{
 	http.StatusUnauthorized:          {Type: "invalid_request_error", Code: "invalid_api_key"},
-	http.StatusPaymentRequired:       {Type: "insufficient_quota", Code: "insufficient_quota"},
+	http.StatusPaymentRequired:       {Type: QuotaSpent, Code: QuotaSpent},
 	http.StatusForbidden:             {Type: "invalid_request_error", Code: "permission_denied"},
 	http.StatusNotFound:              {Type: "invalid_request_error", Code: "model_not_found"},
 	http.StatusRequestEntityTooLarge: {Type: "invalid_request_error", Code: "request_too_large"},

@@ -21,7 +21,7 @@ var codeStatuses = map[string]int{
 	"billing_error":                 http.StatusPaymentRequired,
 	"bio_policy":                    http.StatusBadRequest,
 	ContextExceeded:                 http.StatusBadRequest,
-	"insufficient_quota":            http.StatusTooManyRequests,
+	QuotaSpent:                      http.StatusTooManyRequests,
 	"invalid_api_key":               http.StatusUnauthorized,
 	"invalid_prompt":                http.StatusBadRequest,
 	"invalid_request_error":         http.StatusBadRequest,
@@ -108,7 +108,7 @@ func (e *Error) CallersFault() bool {
 // errorObjects are the paths of the error in the bodies of vendors, and errorTexts those of the message
 // in an error.
 var (
-	errorObjects = [...]string{"error", "response.error", "choices.0.error", "errors", "base_resp"} // the last is MiniMax'
+	errorObjects = [...]string{"error", "response.error", "choices.0.error", "errors", "base_resp"}
 	errorTexts   = [...]string{"message", "Message", "detail", "msg", "error_description", "error_message", "errorMessage", "error_msg", "status_msg", "error", "title"}
 )
 
@@ -138,12 +138,22 @@ func ErrorWithin(data []byte) *Error {
 	code := v.Get("code")
 	status := int(code.Int())
 	if status < 400 || status > 599 {
-		status = CodeStatus(code.String(), v.Get("type").Str)
+		status = cmp.Or(CodeStatus(code.String(), v.Get("type").Str), BaseStatus(body))
 	}
 	e := Refused(status, message)
 	e.Reported = ErrorType(body)
 	return e
 }
+
+// baseStatuses are the statuses of MiniMax' codes (https://platform.minimax.io/docs/api-reference/errorcode).
+var baseStatuses = map[int64]int{
+	1001: http.StatusGatewayTimeout, 1002: http.StatusTooManyRequests, 1004: http.StatusUnauthorized, 1008: http.StatusPaymentRequired,
+	1026: http.StatusBadRequest, 1027: http.StatusBadRequest, 1039: http.StatusTooManyRequests, 2013: http.StatusBadRequest, 2049: http.StatusUnauthorized,
+}
+
+// BaseStatus returns the HTTP status of the error that MiniMax states in its answers, all of which have
+// the status 200. It is 0 if body states none, or an unknown one.
+func BaseStatus(body gjson.Result) int { return baseStatuses[body.Get("base_resp.status_code").Int()] }
 
 const (
 	// maxErrorText is how long the body of an error may be that is text, in bytes.
@@ -220,7 +230,11 @@ func ErrorMessage(body gjson.Result) string {
 		return ""
 	}
 	for _, path := range errorObjects {
-		if v := body.Get(path); v.Type == gjson.JSON {
+		v := body.Get(path)
+		if path == "base_resp" && v.Get("status_code").Int() == 0 { // MiniMax says so of each success
+			continue
+		}
+		if v.Type == gjson.JSON {
 			if message := ErrorMessage(v); message != "" {
 				return message
 			}

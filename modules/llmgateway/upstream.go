@@ -57,7 +57,7 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	case a.call.dialect.CountsTokens() && lacksEndpoint(status) && !strings.Contains(e.Message, a.target.Model): // nor is it the model that is not found
 		return noEndpoint(a.target), routing.Failover
 	case e.EmptyAccount():
-		if unauthorized(e.Status) { // the key is right, and the client need not look for another
+		if e.Status != http.StatusTooManyRequests && e.Status != http.StatusPaymentRequired { // or the client would look for the fault at its request, or its key
 			empty := plugins.Refused(http.StatusPaymentRequired, e.Message)
 			empty.Reported = e.Reported
 			e = empty

@@ -20,7 +20,7 @@ func newError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
 	message := plugins.ErrorMessage(body)
 	if status != plugins.StatusOverloaded { // which says more than any type
-		status = cmp.Or(plugins.AnthropicStatus(v.Get("type").Str), status)
+		status = cmp.Or(plugins.AnthropicStatus(v.Get("type").Str), status, plugins.BaseStatus(body))
 	}
 	e := plugins.Refused(status, message)
 	e.Reported = plugins.ErrorType(body)

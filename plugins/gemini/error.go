@@ -3,6 +3,7 @@ package gemini
 import (
 	"cmp"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -36,10 +37,13 @@ func newError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
 	status = cmp.Or(codes[v.Get("status").Str], status, int(v.Get("code").Int()))
 	var wait time.Duration
+	spent := false
 	for _, detail := range v.Get("details").Array() {
 		switch detail.Get("@type").Str {
 		case "type.googleapis.com/google.rpc.RetryInfo":
 			wait, _ = time.ParseDuration(detail.Get("retryDelay").Str) // 0 if it is none
+		case "type.googleapis.com/google.rpc.QuotaFailure":
+			spent = spent || strings.Contains(detail.Get("violations.#.quotaId").Raw, "PerDay")
 		case "type.googleapis.com/google.rpc.ErrorInfo":
 			if detail.Get("reason").Str == "API_KEY_INVALID" { // with status 400
 				status = http.StatusUnauthorized
@@ -48,7 +52,10 @@ func newError(status int, body gjson.Result) *plugins.Error {
 	}
 	e := plugins.Refused(status, plugins.ErrorMessage(body))
 	e.Reported = plugins.ErrorType(body)
-	if wait > 0 {
+	switch {
+	case spent: // whatever the retryDelay says
+		e.Code, e.RetryAfter = plugins.QuotaSpent, 0
+	case wait > 0:
 		e.RetryAfter = wait
 	}
 	return e

@@ -14,6 +14,7 @@ func TestErrors(t *testing.T) {
 	}
 	const (
 		retry = `{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}`
+		day   = `{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}`
 		key   = `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}`
 	)
 	plugintest.Errors(t, Provider{}, []plugintest.ErrorCase{
@@ -28,6 +29,7 @@ func TestErrors(t *testing.T) {
 		{Status: 404, Body: body("NOT_FOUND", "no", ""), Want: plugins.Error{Status: 404, Type: "invalid_request_error", Code: "model_not_found", Message: "no"}},
 		{Status: 429, Body: body("RESOURCE_EXHAUSTED", "slow", retry),
 			Want: plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow", RetryAfter: 34500 * time.Millisecond}},
+		{Status: 429, Body: body("RESOURCE_EXHAUSTED", "spent", day), Want: plugins.Error{Status: 429, Type: "rate_limit_error", Code: "insufficient_quota", Message: "spent"}},
 		{Status: 429, Body: "[" + body("RESOURCE_EXHAUSTED", "slow", retry) + "]",
 			Want: plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow", RetryAfter: 34500 * time.Millisecond}},
 		{Status: 500, Body: body("INTERNAL", "oops", ""), Want: plugins.Error{Status: 500, Type: "server_error", Code: "server_error", Message: "oops"}},

@@ -29,7 +29,7 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 		kind = ""
 	}
 	text := message(v, body)
-	e := plugins.Refused(cmp.Or(status, plugins.CodeStatus(code, kind)), text)
+	e := plugins.Refused(cmp.Or(status, plugins.CodeStatus(code, kind), plugins.BaseStatus(body)), text)
 	if kind == "exceed_context_size_error" { // llama.cpp's
 		e = plugins.Refused(http.StatusBadRequest, cmp.Or(text, kind)).WithCode(plugins.ContextExceeded)
 	}
