@@ -30,6 +30,8 @@ type Policy struct {
 	Budgets []*money.Budget
 	// Name is that of the alias of the configuration that the policy is, "" for another one.
 	Name string
+
+	arms map[string]bool // of all aliases of the configuration; nil without a Name
 }
 
 // maxModels and maxBudgets bound a policy, whose memory and time grow with both.
@@ -50,7 +52,7 @@ func Parse(text []byte, aliases map[string]*routing.Alias, budget func([]byte) (
 		if alias == nil {
 			return nil, fmt.Errorf("there is no alias %s", name)
 		}
-		p := &Policy{Alias: *alias, Name: name}
+		p := &Policy{Alias: *alias, Name: name, arms: armsOf(aliases)}
 		return p, p.checkConditions()
 	}
 	var p Policy
@@ -68,10 +70,21 @@ func Parse(text []byte, aliases map[string]*routing.Alias, budget func([]byte) (
 	}
 	for _, name := range slices.Sorted(maps.Keys(aliases)) { // the one that ran is known by its name
 		if p.Tier == "" && !p.NoAffinity && p.CacheLife == "" && same(&p.Alias, aliases[name]) {
-			p.Name = name
+			p.Name, p.arms = name, armsOf(aliases)
 		}
 	}
 	return &p, p.checkConditions()
+}
+
+// armsOf returns the arms that records of calls of the aliases have.
+func armsOf(aliases map[string]*routing.Alias) map[string]bool {
+	arms := make(map[string]bool)
+	for _, alias := range aliases {
+		for _, choice := range alias.Models {
+			arms[routing.Target{Alias: alias, Choice: choice}.Arm()] = true
+		}
+	}
+	return arms
 }
 
 // checkConditions refuses conditions that nobody can try on a record.

@@ -107,9 +107,10 @@ func (e *estimate) raise(other *estimate) {
 	e.cost = max(e.cost, other.cost)
 }
 
-// ran reports whether the policy is the one that the call went by.
+// ran reports whether the policy is the one that the call went by, as far as the record tells: an arm that
+// no alias has shows that the alias has changed since. A budget may have sent the call to another alias.
 func (t *Trial) ran(r *storage.Record) bool {
-	return t.policy.Name != "" && r.RequestModel == t.policy.Name
+	return t.policy.Name != "" && r.RequestModel == t.policy.Name && (r.Arm == "" || t.policy.arms[r.Arm])
 }
 
 // price sets in of what a call would have cost at a target, and reports whether that is known.

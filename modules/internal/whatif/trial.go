@@ -246,6 +246,9 @@ func (t *Trial) Assumptions() []string {
 			"A call that follows a refused one is made all the same.",
 			"A budget of models or providers counts a call at the target that most such calls would get.")
 	}
+	if t.policy.Name != "" {
+		list = append(list, "A call of "+t.policy.Name+" went by the alias as it is now, unless the record has an arm that no alias has.")
+	}
 	for _, warning := range t.missing {
 		list = append(list, "No call goes to a model that the organisation cannot call: "+warning+".")
 	}

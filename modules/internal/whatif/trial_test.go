@@ -318,6 +318,20 @@ func TestThePolicyThatRanGivesTheBill(t *testing.T) {
 	}
 }
 
+// Calls whose arm no alias has any more went by another policy than the alias is now.
+func TestAChangedAliasIsAnotherPolicy(t *testing.T) {
+	l := newLab(t)
+	records, _ := l.run(talks(rand.New(rand.NewPCG(6, 6)), 20, 5), l.policy(ranPolicy))
+	l.resolver.Aliases["it"] = &l.policy(`{"strategy":"weight","models":[{"model":"a/small"}]}`).Alias
+	if got, want := l.try(records, l.policy(`"it"`)).Total, l.try(records, l.policy(`["a/small"]`)).Total; *got != *want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	l.resolver.Aliases["before"] = &l.policy(ranPolicy).Alias // to which a budget may have sent the calls
+	if got := l.try(records, l.policy(`"it"`)).Total; got.Expected != got.Recorded {
+		t.Errorf("by another alias: %+v", got)
+	}
+}
+
 // What calls cost that are made by another policy is within what the trial says, always, and the
 // mean of many runs is near to what it expects where the tokens are the same. How near a mean can be
 // said to be, the runs themselves tell: five of its standard errors leave one failure in a million.
