@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"mime"
+	"net/http"
 
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
@@ -81,16 +82,21 @@ func (k *Kept) Content(r *Record) *Content {
 // request. A body without a type has the type that was given before.
 func (k *Kept) Request(r *Record, b Body, limit int64, cut bool) {
 	if k.Omit(r, false, false); !r.RequestOmitted {
-		k.request.keep(b.Data, limit)
+		k.request.keep(b.Data, limit, redact.Body)
 		k.content.Request = Body{Type: cmp.Or(b.Type, k.content.Request.Type), Data: k.request.data}
 		r.RequestTruncated = cut || k.request.cut
 	}
 }
 
-// Response keeps the answer of r, as Request does the request.
+// Response keeps the answer of r, as Request does the request. An error is kept without the keys that
+// it quotes.
 func (k *Kept) Response(r *Record, b Body, limit int64, cut bool) {
 	if k.Omit(r, false, false); !r.ResponseOmitted {
-		k.response.keep(b.Data, limit)
+		clean := redact.Body
+		if r.Status.N >= http.StatusBadRequest {
+			clean = redact.Error
+		}
+		k.response.keep(b.Data, limit, clean)
 		k.content.Response = Body{Type: cmp.Or(b.Type, k.content.Response.Type), Data: k.response.data}
 		r.ResponseTruncated = cut || k.response.cut
 	}
@@ -117,11 +123,11 @@ func (k *Kept) RequestOf(r *Record, kept *Kept, of *Record) {
 	k.Omit(r, of.RequestOmitted, of.ResponseOmitted)
 }
 
-func (k *keptBody) keep(data []byte, limit int64) {
+func (k *keptBody) keep(data []byte, limit int64, redacted func([]byte) []byte) {
 	if sameBytes(data, k.given) {
 		return
 	}
-	clean := redact.Body(data)
+	clean := redacted(data)
 	*k = keptBody{given: data, data: clean[:min(int64(len(clean)), limit)]}
 	k.cut = len(k.data) < len(clean) || clean == nil
 }

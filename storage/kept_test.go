@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -33,6 +34,22 @@ func TestWhatMustNotBeKeptIsLeftOut(t *testing.T) {
 		k.Response(r, secret, 1<<20, false)
 		if c := k.Content(r); c.Inputs != nil || c.Request.Data != nil || c.Response.Data != nil || !r.RequestOmitted || !r.ResponseOmitted {
 			t.Errorf("kept %+v of %+v", c, r)
+		}
+	})
+	t.Run("a key that an error quotes", func(t *testing.T) {
+		const quotes, answer = `{"error":{"param":"sk-canary-0123456789","message":"no sk-canary-0123456789"}}`, `{"text":"your sk-canary-0123456789"}`
+		const want = `{"error":{"param":"[redacted]","message":"no [redacted]"}}`
+		for _, status := range []int64{400, 401, 500} {
+			var k storage.Kept
+			k.Response(&storage.Record{Status: plugins.Known(status)}, storage.Body{Data: []byte(quotes)}, 1<<20, false)
+			if got := string(k.Content(new(storage.Record)).Response.Data); got != want {
+				t.Errorf("%d: %s", status, got)
+			}
+		}
+		var k storage.Kept
+		k.Response(&storage.Record{Status: plugins.Known(200)}, storage.Body{Data: []byte(answer)}, 1<<20, false)
+		if got := string(k.Content(new(storage.Record)).Response.Data); got != answer {
+			t.Errorf("an answer became %s", got)
 		}
 	})
 	t.Run("credentials", func(t *testing.T) {
