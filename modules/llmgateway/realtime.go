@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
@@ -171,7 +172,11 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		open := &realtime{a: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.shares(), Unloaded: a.call.h.unloaded, Refused: a.call.recheck}}
+		open := &realtime{a: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) })}
+		open.Passage = &socket.Passage{
+			Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.shares() || open.limited(),
+			Unloaded: a.call.h.unloaded, Refused: a.call.recheck,
+		}
 		a.x.RequestOf(a.call.exchange)
 		open.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
@@ -191,22 +196,58 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 }
 
 // fromClient ends the WebSocket if the account is shared and the message asks for what the
-// account keeps. A message that cannot be read may ask for it, and ends the WebSocket, too.
+// account keeps, or if the message names a model that the key may not call. A message that cannot be
+// read may do so, and ends the WebSocket, too.
 func (s *realtime) fromClient(message []byte, cut bool) {
-	if !s.a.shares() {
+	shared, limited := s.a.shares(), s.limited()
+	switch {
+	case !shared && !limited:
 		return
-	}
-	if cut {
-		s.Stop(plugins.Invalid("", "A message of the WebSocket is too long to be read, and %s is shared with others.", s.a.target.Account.Label))
+	case cut:
+		s.Stop(plugins.Invalid("", "A message of the WebSocket is too long to be read, and it may name what the key may not use at %s.", s.a.target.Account.Label))
 		return
 	}
 	gjson.ParseBytes(message).ForEach(func(name, of gjson.Result) bool {
+		if name.Str != "session" && name.Str != "response" {
+			return true
+		}
 		of.ForEach(func(key, prompt gjson.Result) bool { // a field that stands twice may be read twice
-			if (name.Str == "session" || name.Str == "response") && key.Str == "prompt" && prompt.IsObject() {
+			if shared && key.Str == "prompt" && prompt.IsObject() {
 				s.Stop(plugins.Unsupported("prompt", "'prompt' names what %s keeps: the account is shared with others.", s.a.target.Account.Label))
 			}
 			return true
 		})
+		if limited {
+			s.checkModels(of, modelDepth)
+		}
+		return true
+	})
+}
+
+// limited reports whether the caller may call some models alone.
+func (s *realtime) limited() bool {
+	return !s.a.call.key.MayCall(s.a.target.Account.Label, "")
+}
+
+// modelDepth is how many objects stand around a model in a session: audio, input, transcription.
+const modelDepth = 3
+
+// checkModels ends the WebSocket if a session or a response names a model that the key may not call:
+// another one for itself, or for the transcription of what is heard
+// (https://github.com/BerriAI/litellm/pull/40010).
+func (s *realtime) checkModels(v gjson.Result, depth int) {
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "audio", "input", "transcription", "input_audio_transcription":
+			if depth > 0 {
+				s.checkModels(value, depth-1)
+			}
+		case "model":
+			own := value.Str == s.a.x.Record.RequestModel || value.Str == s.a.target.Model
+			if !own && value.Type != gjson.Null && !s.a.call.key.MayCall(s.a.target.Account.Label, value.String()) {
+				s.Stop(access.NotAllowed(value.String()))
+			}
+		}
 		return true
 	})
 }

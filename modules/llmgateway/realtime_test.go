@@ -471,19 +471,62 @@ func TestRealtimeEndsWithItsConfiguration(t *testing.T) {
 	}
 }
 
+// organisation returns what administrators have created in the default organisation.
+func (s *site) organisation() *control.Organisation {
+	s.t.Helper()
+	store, err := s.handler.site.App.Store("")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	log, err := store.Control()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &control.Organisation{Log: log, Name: stores.DefaultName}
+}
+
+// A message that names a model which the key may not call never reaches the provider, for a response or
+// for the transcription of what is heard.
+func TestRealtimeKeepsToTheModelsOfItsKey(t *testing.T) {
+	accepted := make(chan realtimeEnds, 1)
+	s := serve(t, map[string][]upstream{"raw": {realtimeProvider(t, accepted)}})
+	_, secret, err := s.organisation().CreateKey(t.Context(), control.Settings{Name: "limited", Scopes: []string{access.ScopeGateway}, Models: []string{"raw/priced", "raw/hear"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for message, refused := range map[string]bool{
+		`{"type":"session.update","session":{"model":"priced","audio":{"input":{"transcription":{"model":"hear"}}}}}`: false,
+		`{"type":"session.update","session":{"model":"raw/priced","input_audio_transcription":null}}`:                 false,
+		`{"type":"session.update","session":{"model":"thinks"}}`:                                                      true,
+		`{"type":"session.update","session":{"model":"priced","model":"thinks"}}`:                                     true,
+		`{"type":"session.update","session":{"audio":{"input":{"transcription":{"model":"thinks"}}}}}`:                true,
+		`{"type":"session.update","session":{"input_audio_transcription":{"model":"thinks"}}}`:                        true,
+		`{"type":"response.create","response":{"model":"thinks"}}`:                                                    true,
+	} {
+		e := s.open(accepted, "raw/priced", secret)
+		if !refused {
+			e.ask(message)
+			e.client.Close()
+			continue
+		}
+		if _, err := e.client.Write(ws.MustCompileFrame(ws.MaskFrame(ws.NewTextFrame([]byte(message))))); err != nil {
+			t.Fatal(err)
+		}
+		if event, code := e.closed(); code != ws.StatusPolicyViolation || gjson.Get(event, "error.code").Str != "model_not_allowed" {
+			t.Errorf("%s: the client got %s, and %d", message, event, code)
+		}
+		if passed, err := io.ReadAll(e.provider); err != nil || len(passed) > 0 {
+			t.Errorf("%s: the provider got %q, %v", message, passed, err)
+		}
+	}
+	s.settled()
+}
+
 // The WebSocket of a key that is deleted is closed, also if nobody says anything in it.
 func TestRealtimeEndsWithItsKey(t *testing.T) {
 	accepted := make(chan realtimeEnds, 1)
 	s := serve(t, map[string][]upstream{"raw": {realtimeProvider(t, accepted)}})
-	store, err := s.handler.site.App.Store("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := store.Control()
-	if err != nil {
-		t.Fatal(err)
-	}
-	org := &control.Organisation{Log: log, Name: stores.DefaultName}
+	org := s.organisation()
 	for name, response := range map[string]bool{"idle": false, "asks for a response": true} {
 		key, secret, err := org.CreateKey(t.Context(), control.Settings{Name: name, Scopes: []string{access.ScopeGateway}})
 		if err != nil {
