@@ -99,13 +99,13 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 
 // newBody translates p.
 func newBody(p *translate.Request, t translate.Target) ([]byte, error) {
-	if p.Names != nil {
+	if p.FromOtherAPI() {
 		if err := p.FitCalls(calls); err != nil {
 			return nil, err
 		}
 	}
 	body, err := withInput(p)
-	if err == nil && p.Names != nil {
+	if err == nil && p.FromOtherAPI() {
 		body, err = fromOtherAPI(body, p, t)
 	}
 	return body, err

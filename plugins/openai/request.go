@@ -39,7 +39,7 @@ func withInput(p *translate.Request) ([]byte, error) {
 		if m, ok := item.(*translate.Message); ok && v.Get("type").Str == "agent_message" { // which OpenAI alone takes
 			raw = `{"role":"user","content":` + string(plugins.AppendString(nil, m.Content[0].Text)) + "}"
 		}
-		if p.Names != nil {
+		if p.FromOtherAPI() {
 			raw = withFailure(withBreakpoints(raw, item), item)
 		}
 		raw = withNames(raw, item)

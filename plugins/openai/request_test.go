@@ -373,3 +373,20 @@ func TestAdapt(t *testing.T) {
 		}
 	}
 }
+
+// A client that goes on with an earlier response is still one of Responses, who may run tools itself.
+func TestToolsBehindAnEarlierResponse(t *testing.T) {
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":[{"role":"user","content":"hi"},{"role":"user","content":"on"}],"tools":[{"type":"apply_patch"},{"type":"tool_search","execution":"client"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Names = &translate.Names{Items: []translate.ItemName{{Path: "previous_response_id"}, {Path: "input[0]"}}}
+	req, err := Provider{}.Prepare(t.Context(), p, translate.Target{Model: "m", BaseURL: "https://openrouter.ai/api/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(req.Body)
+	if got := gjson.GetBytes(body, "tools.#.type").Raw; err != nil || got != `["apply_patch","tool_search"]` || len(p.Warnings) > 0 || gjson.GetBytes(body, "include").Exists() {
+		t.Errorf("%v, %q: %s", err, p.Warnings, body)
+	}
+}

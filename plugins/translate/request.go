@@ -86,8 +86,8 @@ type Request struct {
 	// HidesReasoning: the client's API shows reasoning only to those who ask for it, which the
 	// client has not.
 	HidesReasoning bool
-	// Names are the names of the fields of Raw to a client of another API, nil for a
-	// client of Responses.
+	// Names are the names of the fields of Raw to a client of another API (FromOtherAPI), and those of
+	// the items to a client that goes on with an earlier response. nil: Raw has the client's names.
 	Names *Names
 
 	// State is what the host keeps beside the response, which says so.
@@ -380,6 +380,9 @@ func (p *Request) Clone() Request {
 	clone.Warnings, clone.changed = slices.Clip(p.Warnings), slices.Clip(p.changed)
 	return clone
 }
+
+// FromOtherAPI reports whether the client is one of Chat Completions or Messages.
+func (p *Request) FromOtherAPI() bool { return p.Names != nil && p.Names.Fields != nil }
 
 // Tool is the tool of that flat name, nil if there is none.
 func (p *Request) Tool(name string) *Tool {

@@ -17,7 +17,7 @@ const toolSearch = "tool_search"
 
 // runsSearch reports whether a tool is a search that the client runs. Clients of other APIs have none.
 func (p *Request) runsSearch(t *Tool) bool {
-	return p.Names == nil && t.Type == toolSearch && string(t.Field("execution")) == `"client"` && p.Tool(toolSearch) == nil
+	return !p.FromOtherAPI() && t.Type == toolSearch && string(t.Field("execution")) == `"client"` && p.Tool(toolSearch) == nil
 }
 
 // searchFunction is a search of tools as a function.

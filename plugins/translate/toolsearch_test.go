@@ -104,6 +104,18 @@ func TestToolSearchThatIsChosen(t *testing.T) {
 	}
 }
 
+// Nor is it lost to a client of Responses who goes on with an earlier response.
+func TestToolSearchOfAnEarlierResponse(t *testing.T) {
+	p, err := ParseRequest([]byte(searching + "]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Names = &Names{Items: []ItemName{{Path: "previous_response_id"}}}
+	if err := p.DropTools(func(*Tool) bool { return true }); err != nil || len(p.Tools) != 2 || len(p.Warnings) > 0 {
+		t.Errorf("%v, %+v", err, p.Tools)
+	}
+}
+
 // Searches that the provider would run, and those beside a function of the name, are left out; so are
 // those of clients of other APIs, who could not answer.
 func TestToolSearchThatIsLeftOut(t *testing.T) {
@@ -120,7 +132,7 @@ func TestToolSearchThatIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Names = new(Names)
+	p.Names = &Names{Fields: map[string]string{}}
 	if err := p.DropTools(func(*Tool) bool { return true }); err != nil || len(p.Tools) != 1 || len(p.Warnings) != 1 {
 		t.Errorf("%v, %+v", err, p.Tools)
 	}
