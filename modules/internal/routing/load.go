@@ -25,6 +25,7 @@ type load struct {
 	times    [32]timing
 	next     int           // of times
 	median   time.Duration // of those of the five minutes before the last answer
+	stale    bool          // an answer came since the median was computed
 	output   int64         // mean of the last answers, in tokens; 0 is unknown
 }
 
@@ -90,10 +91,9 @@ func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) 
 	defer l.mu.Unlock()
 	current := l.get(circuit)
 	current.limited = time.Time{}
-	now := time.Now()
-	current.times[current.next] = timing{now, first}
+	current.times[current.next] = timing{time.Now(), first}
 	current.next = (current.next + 1) % len(current.times)
-	current.setMedian(now)
+	current.stale = true
 	switch {
 	case output <= 0:
 	case current.output == 0:
@@ -103,18 +103,22 @@ func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) 
 	}
 }
 
-// setMedian computes the median at an answer: calls ask for it at each target.
-func (l *load) setMedian(now time.Time) {
+// last is the timing of the last answer.
+func (l *load) last() timing { return l.times[(l.next+len(l.times)-1)%len(l.times)] }
+
+// setMedian computes the median once for the last answer: a call asks for it at each of several targets,
+// and one whose model has a single target never does.
+func (l *load) setMedian() {
 	var times [len(l.times)]time.Duration
-	n := 0
+	n, end := 0, l.last().at
 	for _, t := range l.times {
-		if !t.at.IsZero() && now.Sub(t.at) < recently {
+		if !t.at.IsZero() && end.Sub(t.at) < recently {
 			times[n] = t.first
 			n++
 		}
 	}
 	slices.Sort(times[:n])
-	l.median = times[n/2]
+	l.median, l.stale = times[n/2], false
 }
 
 // Limited notes that a target refuses calls for a time, because of a limit or an empty account.
@@ -151,7 +155,10 @@ func (l *Loads) Of(circuit shared.Key, now time.Time) Load {
 	if found.Output == 0 {
 		found.Output = likelyOutput
 	}
-	if last := current.times[(current.next+len(current.times)-1)%len(current.times)]; now.Sub(last.at) < recently {
+	if now.Sub(current.last().at) < recently {
+		if current.stale {
+			current.setMedian()
+		}
 		found.Median = current.median
 	}
 	return found
