@@ -109,4 +109,10 @@ func TestDryRun(t *testing.T) {
 	if kept := s.kept.all(); len(kept) != 0 || s.kept.open() != 0 {
 		t.Errorf("%d records, %d open", len(kept), s.kept.open())
 	}
+	id := s.conversation()
+	for _, change := range [][2]string{{"POST", "/v1/conversations"}, {"POST", "/v1/conversations/" + id}, {"DELETE", "/v1/conversations/" + id}} {
+		if resp, answer := s.send(change[0], change[1], strings.NewReader("{}"), "Service-Dry-Run", "true"); resp.StatusCode != http.StatusBadRequest || gjson.Get(answer, "error.param").Str != "Service-Dry-Run" {
+			t.Errorf("%s: %d %s", change, resp.StatusCode, answer)
+		}
+	}
 }

@@ -50,6 +50,9 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 	if e := q.admit(&caller); e != nil {
 		return apierror.Write(w, q.dialect, e)
 	}
+	if q.controls.DryRun && r.Method != http.MethodGet {
+		return apierror.Write(w, q.dialect, plugins.Invalid("Service-Dry-Run", "This calls no model, and goes to no provider: there is nothing to tell."))
+	}
 	var value any
 	store, err := h.responses.Store(&caller)
 	if err == nil {
