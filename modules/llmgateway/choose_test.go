@@ -106,6 +106,9 @@ func TestDryRun(t *testing.T) {
 	if resp, answer := s.send("GET", "/v1/files", nil, "Service-Dry-Run", "true"); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a file: %d %s", resp.StatusCode, answer)
 	}
+	if _, err := s.dial("k", "Service-Dry-Run", "true"); err == nil {
+		t.Error("a WebSocket opens for a dry run")
+	}
 	if kept := s.kept.all(); len(kept) != 0 || s.kept.open() != 0 {
 		t.Errorf("%d records, %d open", len(kept), s.kept.open())
 	}

@@ -120,6 +120,9 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 	if e := opened.admit(&caller); e != nil {
 		return apierror.Write(w, at.dialect, e)
 	}
+	if opened.controls.DryRun {
+		return apierror.Write(w, at.dialect, plugins.Invalid("Service-Dry-Run", "A WebSocket has answers of models alone: ask by POST where a call would go."))
+	}
 	socket.ServeResponses(w, r, socket.Options{
 		Intake: opened.intake(maxRequest), Unloaded: h.unloaded, Omits: opened.controls.OmitHeader != "",
 		Store:           func() (*history.Store, error) { return h.responses.Store(&caller) },
