@@ -190,6 +190,9 @@ func texts(list []attributes, key, role string) []message {
 // body reads an attribute that holds a whole body, the messages of a body, or
 // nothing but text.
 func (c *call) body(key string, s *side) []message {
+	if c.attributes[key] == nil {
+		return nil
+	}
 	raw := c.json(key)
 	if v := gjson.ParseBytes(raw); v.IsArray() && (v.Get("0.role").Exists() || isParts(v)) || v.Get("role").Exists() {
 		return messagesOf(raw, s.role)

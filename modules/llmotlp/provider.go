@@ -107,7 +107,10 @@ func (c *call) vendor(prices *catalog.Catalog) (provider, model string) {
 			return prefix, rest
 		}
 	}
-	return cmp.Or(provider, c.maker(prices, model), c.bedrock(prices, model), strings.ToLower(c.text(providerNames...)), llmapp.NoProvider), model
+	if provider == "" {
+		provider = cmp.Or(c.maker(prices, model), c.bedrock(prices, model), strings.ToLower(c.text(providerNames...)), llmapp.NoProvider)
+	}
+	return provider, model
 }
 
 // maker returns the vendor of a model, "" unless exactly one vendor has a model of that name.
