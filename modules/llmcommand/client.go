@@ -266,7 +266,10 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 			err = u.Err // the rest repeats the address
 		}
 		hint := "--address or $" + addressEnv + " says where Weir is"
-		if errors.As(err, new(*tls.CertificateVerificationError)) {
+		switch {
+		case c.address == defaultAddress:
+			hint = "start it with `weir run`, or name another address by --address or $" + addressEnv
+		case errors.As(err, new(*tls.CertificateVerificationError)):
 			hint = "--ca or $" + caEnv + " names the certificate of a private CA"
 		}
 		return nil, fmt.Errorf("%w from %s: %w; %s", errUnreachable, c.address, err, hint)

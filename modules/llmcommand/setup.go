@@ -160,7 +160,10 @@ func askKey(cmd *cobra.Command) (string, error) {
 // agent that has no list.
 func checkKey(cmd *cobra.Command, c *client, agent *clientconfig.Client, gateway *clientconfig.Gateway) error {
 	listed, err := c.ask(cmd.Context(), http.MethodGet, "/v1/models", nil)
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnreachable):
+		return err
+	case err != nil:
 		return fmt.Errorf("%w; setup needs a site with llm_gateway", err)
 	}
 	var models []string

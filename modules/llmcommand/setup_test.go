@@ -1,6 +1,8 @@
 package llmcommand
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -126,4 +128,18 @@ func TestSetup(t *testing.T) {
 
 	control = false
 	expect(setup(key, "", "opencode", "--yes"), "has 2 models", `"gpt-5-mini": {}`, "has no llm_control")
+}
+
+// If no Weir runs on this machine, an error tells how to start one.
+func TestErrorTellsHowToStart(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := &client{http: http.DefaultClient, address: defaultAddress, key: "k"}
+	answer, err := c.send(over, http.MethodGet, "/v1/models", nil)
+	if err == nil {
+		answer.Body.Close()
+	}
+	if !errors.Is(err, errUnreachable) || !strings.Contains(err.Error(), "start it with `weir run`") {
+		t.Error(err)
+	}
 }
