@@ -179,7 +179,8 @@ func (s *modelServer) answer(session, api, model string, request gjson.Result) (
 		}
 		call(0, shell, shells...)
 	}
-	aside := len(names) == 0 && api != "codex" || strings.Contains(request.Raw, "REMINDER: Do NOT call any tools.")
+	summarizes := strings.Contains(request.Raw, "You are a context summarization agent") // opencode, which writes it
+	aside := len(names) == 0 && api != "codex" && !summarizes || strings.Contains(request.Raw, "REMINDER: Do NOT call any tools.")
 	s.calls[session] = append(s.calls[session], modelCall{model, aside, a.usage})
 	return a, false
 }
