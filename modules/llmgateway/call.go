@@ -233,7 +233,7 @@ func (c *call) divert(targets []routing.Target) ([]routing.Target, error) {
 	if c.stored.Field != "" || len(observe.OutputLimits(c.dialect)) == 0 {
 		return targets, nil
 	}
-	alias, budget := c.h.site.App.Money().Instead(c.ctx, c.at(targets[0]).spending())
+	alias, budget := c.h.site.App.Money().Diversion(c.ctx, c.at(targets[0]).spending())
 	if alias == "" {
 		return targets, nil
 	}

@@ -84,30 +84,10 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 		return t, nil
 	}
 	t.bounding = budgets
-	var ledger credits.Ledger
 	if err == nil {
-		ledger, err = m.Ledger(s.Org)
+		err = m.count(ctx, t, s, paid)
 	}
 	if err == nil {
-		t.ledger = ledger
-		for _, b := range budgets {
-			err = errors.Join(err, m.Begin(ctx, ledger, b.budget))
-		}
-	}
-	if err == nil {
-		err = m.setAside(ctx, t, s, paid)
-	}
-	if err == nil {
-		err = m.observe(ctx, t, s)
-	}
-	if err == nil {
-		if s.Call != nil {
-			t.max = s.Call.MaxUsage(t.limit())
-			if unknown := s.Call.Unknown(); unknown != nil {
-				m.Logger.Warn("a budget counts options of a request by their bytes, because Weir does not know what they do",
-					zap.String("org", s.Org), zap.String("model", s.Model), zap.Strings("options", unknown))
-			}
-		}
 		return t, nil
 	}
 	if t.ledger != nil {
@@ -122,6 +102,33 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 	}
 	m.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
 	return nil, unavailable(err)
+}
+
+// count sets aside what a call may use, and counts it in the budgets that observe.
+func (m *Budgets) count(ctx context.Context, t *Bill, s Spending, paid bool) error {
+	ledger, err := m.Ledger(s.Org)
+	if err != nil {
+		return err
+	}
+	t.ledger = ledger
+	for _, b := range t.bounding {
+		err = errors.Join(err, m.Begin(ctx, ledger, b.budget))
+	}
+	if err == nil {
+		err = m.setAside(ctx, t, s, paid)
+	}
+	if err == nil {
+		err = m.observe(ctx, t, s)
+	}
+	if err != nil || s.Call == nil {
+		return err
+	}
+	t.max = s.Call.MaxUsage(t.limit())
+	if unknown := s.Call.Unknown(); unknown != nil {
+		m.Logger.Warn("a budget counts options of a request by their bytes, because Weir does not know what they do",
+			zap.String("org", s.Org), zap.String("model", s.Model), zap.Strings("options", unknown))
+	}
+	return nil
 }
 
 // setAside reserves what a call may use, of each quantity that something bounds. After an
@@ -178,16 +185,16 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	return nil
 }
 
-// entry is what the ledger knows of the call, with its names masked.
+// entry returns what the ledger has of the call, with its names masked.
 func (s *Spending) entry(names *mask.Masker) credits.Call {
 	r := s.Record
-	of := credits.Call{
+	c := credits.Call{
 		ID: r.ID, CreatedAt: r.CreatedAt, AuthHash: r.AuthHash, KeyID: r.KeyID, Project: r.Project, UserID: names.Name(r.UserID, nil), SessionID: names.Name(r.SessionID, nil),
 	}
-	if of.Provider, of.Model = s.target(); r.Cost.Valid {
-		of.Spent = r.Cost.N
+	if c.Provider, c.Model = s.target(); r.Cost.Valid {
+		c.Spent = r.Cost.N
 	}
-	return of
+	return c
 }
 
 // allowed refuses what the key may not call.
@@ -234,7 +241,7 @@ func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending)
 	for {
 		short, reserved, err := m.tryReserve(ctx, t, part, s, waited)
 		if full, ok := errors.AsType[*credits.FullError](err); ok {
-			b := t.bounding.find(full.Account)
+			b := t.bounding.budgetOf(full.Account)
 			if !b.Observe {
 				return refuseValue(b)
 			}
@@ -248,7 +255,7 @@ func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending)
 		if short == nil {
 			return err
 		}
-		b := t.bounding.find(short.Account)
+		b := t.bounding.budgetOf(short.Account)
 		if b == nil || waited || ctx.Err() != nil || !reserved && short.FreeAt == 0 {
 			return refuse(part, short, b, reserved)
 		}
@@ -285,7 +292,7 @@ func (m *Budgets) tryReserve(ctx context.Context, t *Bill, part *share, s Spendi
 		if !errors.As(err, &short) {
 			return nil, false, err
 		}
-		b := t.bounding.find(short.Account)
+		b := t.bounding.budgetOf(short.Account)
 		if b != nil {
 			short.Granted = b.limit
 		}

@@ -260,7 +260,7 @@ func (t *Bill) Hold(ctx context.Context) error {
 		err := t.reserveAgain(ctx, part, part.max)
 		if short, ok := errors.AsType[*credits.InsufficientError](err); ok {
 			part.Amount = part.max
-			return refuse(part, short, t.bounding.find(short.Account), short.Granted-short.Spent >= part.max)
+			return refuse(part, short, t.bounding.budgetOf(short.Account), short.Granted-short.Spent >= part.max)
 		}
 		if err != nil {
 			t.budgets.Logger.Error("a call cannot be counted, and is not made", zap.String("org", part.Org), zap.Error(err))

@@ -103,12 +103,12 @@ type budgetTerms struct {
 	increment   storage.Increment // "" for a rolling window, and for one without an end
 	rolling     credits.Rolling   // 0 unless the window moves
 	filter      storage.Filter
-	takes       *storage.Program             // the filter
+	program     *storage.Program             // the compiled filter
 	per         func(*storage.Record) string // nil if all calls share the limit
 	label       metric.Label
 	callerLimit *callerLimit      // nil unless the caller of a call set the limit
 	since       storage.Timestamp // 0 unless a new budget begins with records
-	begun       *atomic.Bool      // what was before counts; nil without since
+	begun       *atomic.Bool      // Begin is done; nil without since
 }
 
 // windowTotal is the window without an end.
@@ -181,7 +181,7 @@ func (b *Budget) provision(org string, isAlias func(name string) bool) (err erro
 	if b.filter, err = storage.ParseFilter(b.Filter); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
-	b.takes = storage.Compile(b.filter, nil)
+	b.program = storage.Compile(b.filter, nil)
 	for leaf := range storage.Leaves(b.filter) {
 		name := cmp.Or(leaf.Field.Name, string(leaf.Field.Group))
 		if !slices.Contains(knownBefore, name) {

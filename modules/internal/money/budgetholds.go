@@ -10,15 +10,16 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// budgetHolds are the budgets that count a call, each with its account.
-type budgetHolds []budgetHold
-
+// budgetHold is a budget that counts a call, with its account for the call.
 type budgetHold struct {
 	budget *Budget
 	hold   credits.Hold
-	// caller is the user or the key whose call it is, for a budget that observes.
+	// caller is the user or the key that makes the call, for a budget that observes; "" for others.
 	caller string
 }
+
+// budgetHolds are the budgets that count a call.
+type budgetHolds []budgetHold
 
 // enforced returns the budgets that do not only observe.
 func (all budgetHolds) enforced() budgetHolds {
@@ -34,8 +35,8 @@ func (m *Budgets) budgetHolds(s *Spending) (all budgetHolds, err error) {
 	if err != nil || len(budgets) == 0 {
 		return nil, err
 	}
-	v := views.Get().(*view) //nolint:forcetypeassert // views has nothing else
-	defer v.forget()
+	v := viewPool.Get().(*view) //nolint:forcetypeassert // the pool has nothing else
+	defer v.free()
 	v.full = *s.Record
 	v.full.Provider, v.full.Model = s.target()
 	if s.Account != nil {
@@ -53,41 +54,41 @@ func (m *Budgets) budgetHolds(s *Spending) (all budgetHolds, err error) {
 	return all, nil
 }
 
-// view is a call as budgets judge it: by all that is known of the call, and by what the caller
-// alone cannot say.
-type view struct{ full, vouched storage.Record }
+// view is a call as budgets see it: full has all that is known of the call, and verified lacks
+// the claims of the caller.
+type view struct{ full, verified storage.Record }
 
-// views are used again: a call that no budget counts takes no memory to find that out.
-var views = sync.Pool{New: func() any { return new(view) }}
+// viewPool saves allocations: most calls are counted by no budget.
+var viewPool = sync.Pool{New: func() any { return new(view) }}
 
-// callerOf is who makes a call: the user, or the key of a call without one.
-func callerOf(r *storage.Record) string { return cmp.Or(r.UserID, r.KeyID, r.AuthHash) }
-
-// forget gives the view back.
-func (v *view) forget() {
+// free gives the view back to the pool.
+func (v *view) free() {
 	*v = view{}
-	views.Put(v)
+	viewPool.Put(v)
 }
 
-// addHolds adds those of some budgets that count a call, each account once.
+// callerOf returns the user who makes a call, or the key of a call without a user.
+func callerOf(r *storage.Record) string { return cmp.Or(r.UserID, r.KeyID, r.AuthHash) }
+
+// addHolds appends the budgets that count a call to all, each account once.
 func (m *Budgets) addHolds(v *view, s *Spending, budgets []*Budget, all budgetHolds) (budgetHolds, error) {
-	v.vouched = v.full
-	s.Key.ClearClaims(&v.vouched)
-	counted := len(all) // by the earlier models of a batch
+	v.verified = v.full
+	s.Key.ClearClaims(&v.verified)
+	earlier := len(all) // holds of the earlier models of a batch
 	for _, b := range budgets {
 		if b.quantity == concurrent && s.Within {
 			continue
 		}
-		takes := b.takes
-		if s.Batch != nil && len(s.Batch) == 0 {
-			takes = storage.Compile(without(b.filter, "model", "request_model"), nil)
+		program := b.program
+		if s.Batch != nil && len(s.Batch) == 0 { // its models are unknown
+			program = storage.Compile(dropConditions(b.filter, "model", "request_model"), nil)
 		}
-		r := b.counts(takes, s.Key, &v.full, &v.vouched)
+		r := b.counts(program, s.Key, &v.full, &v.verified)
 		if r == nil {
 			continue
 		}
 		h := m.hold(b, r, v.full.CreatedAt)
-		if (counted > 0 || b.callerLimit != nil) && all.find(h.Account) != nil { // the names of other budgets differ
+		if (earlier > 0 || b.callerLimit != nil) && all.budgetOf(h.Account) != nil { // the names of other budgets differ
 			continue
 		}
 		if b.callerLimit != nil {
@@ -95,11 +96,11 @@ func (m *Budgets) addHolds(v *view, s *Spending, budgets []*Budget, all budgetHo
 				return nil, err
 			}
 		}
-		of := budgetHold{budget: b, hold: h}
+		counting := budgetHold{budget: b, hold: h}
 		if b.Observe {
-			of.caller = callerOf(r)
+			counting.caller = callerOf(r)
 		}
-		all = append(all, of)
+		all = append(all, counting)
 	}
 	return all, nil
 }
@@ -114,8 +115,8 @@ func (all budgetHolds) byQuantity(q *quantity) (list budgetHolds) {
 	return list
 }
 
-// find returns the budget of an account, nil for the credits.
-func (all budgetHolds) find(account credits.Account) *Budget {
+// budgetOf returns the budget of an account, nil for the account of the credits.
+func (all budgetHolds) budgetOf(account credits.Account) *Budget {
 	for _, b := range all {
 		if b.hold.Account == account {
 			return b.budget
@@ -124,11 +125,12 @@ func (all budgetHolds) find(account credits.Account) *Budget {
 	return nil
 }
 
-// without returns a filter that takes what f takes whatever the fields are.
-func without(f storage.Filter, fields ...string) storage.Filter {
+// dropConditions returns f without its conditions on some fields, so that it matches whatever these
+// fields are.
+func dropConditions(f storage.Filter, fields ...string) storage.Filter {
 	switch f := f.(type) {
 	case *storage.Branch:
-		return &storage.Branch{Or: f.Or, Left: without(f.Left, fields...), Right: without(f.Right, fields...)}
+		return &storage.Branch{Or: f.Or, Left: dropConditions(f.Left, fields...), Right: dropConditions(f.Right, fields...)}
 	case *storage.Leaf:
 		if slices.Contains(fields, f.Field.Name) {
 			return storage.All{}
@@ -137,25 +139,24 @@ func without(f storage.Filter, fields ...string) storage.Filter {
 	return f
 }
 
-// counts returns the record by which a budget judges a call of a key, nil if the budget's filter
-// does not take the call. It counts a key that somebody created as their own as its creator, and
-// its filter may name either.
-func (b *Budget) counts(takes *storage.Program, k *access.Key, full, vouched *storage.Record) *storage.Record {
-	r := vouched
+// counts returns the record by which the budget counts a call of a key, nil if the budget's filter,
+// compiled to program, does not match the call. full and verified are those of a view.
+func (b *Budget) counts(program *storage.Program, k *access.Key, full, verified *storage.Record) *storage.Record {
+	r := verified
 	if b.Trust {
 		r = full
 	}
-	return asCounted(takes, k.AsCreator(r), r)
+	return countedRecord(program, k.AsCreator(r), r)
 }
 
-// asCounted returns as, the record r with the creator of its key as the caller, unless the filter of
-// a budget takes neither.
-func asCounted(takes *storage.Program, as, r *storage.Record) *storage.Record {
-	if !takes.Match(as, withoutContent) && (as == r || !takes.Match(r, withoutContent)) {
+// countedRecord returns byCreator, which is the record r with the creator of its key as the caller.
+// It returns nil if the filter of a budget matches neither of the two: it may name the key or the creator.
+func countedRecord(program *storage.Program, byCreator, r *storage.Record) *storage.Record {
+	if !program.Match(byCreator, noContent) && (byCreator == r || !program.Match(r, noContent)) {
 		return nil
 	}
-	return as
+	return byCreator
 }
 
-// withoutContent is what filters of budgets know of bodies: a call is judged before it is made.
-func withoutContent() *storage.Content { return nil }
+// noContent is the content that filters of budgets see: a call is counted before it is made.
+func noContent() *storage.Content { return nil }

@@ -20,8 +20,8 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// Stage is what happens when a part of a budget's limit is spent: a line of the log and a
-// metric tell, once for each value and window, and calls may go to other models.
+// Stage is what happens when a part of a budget's limit is spent: an alert in the log, the metrics
+// and the audit log, once for each value and window, and calls may go to other models.
 type Stage struct {
 	// At is the part of the limit in percent, 1 to 100.
 	At int `json:"at"`
@@ -31,16 +31,16 @@ type Stage struct {
 	Use string `json:"use,omitempty"`
 
 	label metric.Label
-	// logged has the accounts that were told of. Each is a mark in the ledger, so that of
-	// several nodes one tells, and a restart does not tell again.
-	logged sync.Map
+	// alerted has the marks (credits.Account) of the accounts for which the alert is out. The
+	// marks are in the ledger too, so that only one of several nodes alerts, and none again after a restart.
+	alerted sync.Map
 }
 
-// mark is the account that stands for a stage of what a hold counts. A window that moves is
-// marked once in its length.
-func (g *Stage) mark(h credits.Hold) credits.Hold {
+// mark returns the account that is charged once the stage of a budget's account is reached. A window
+// that moves has one mark for each of its lengths.
+func (s *Stage) mark(h credits.Hold) credits.Hold {
 	mark := credits.Hold{Account: h.Account}
-	mark.Budget += " at " + strconv.Itoa(g.At) + "%"
+	mark.Budget += " at " + strconv.Itoa(s.At) + "%"
 	if h.Rolling > 0 {
 		length := storage.Timestamp(h.Rolling)
 		mark.Begins -= mark.Begins % length
@@ -49,24 +49,24 @@ func (g *Stage) mark(h credits.Hold) credits.Hold {
 	return mark
 }
 
-// reached reports whether the part of a limit is spent.
-func (g *Stage) reached(spent, limit plugins.Nanodollars) bool {
-	return float64(spent)*100 >= float64(limit)*float64(g.At)
+// reached reports whether the stage's part of a limit is spent.
+func (s *Stage) reached(spent, limit plugins.Nanodollars) bool {
+	return float64(spent)*100 >= float64(limit)*float64(s.At)
 }
 
-// alert tells of the budgets of a share of whose limits enough is spent.
+// alert alerts to the stages that budgets of a share's quantity have reached.
 func (t *Bill) alert(ctx context.Context, part *share) {
 	for _, b := range t.bounding.byQuantity(part.quantity) {
 		if len(b.budget.Stages) == 0 {
 			continue
 		}
 		balance, err := t.ledger.Balance(ctx, b.hold)
-		if err != nil { // the next charge tells
+		if err != nil { // the next charge alerts
 			return
 		}
 		for _, stage := range b.budget.Stages {
 			mark := stage.mark(b.hold)
-			if _, logged := stage.logged.Load(mark.Account); logged || !stage.reached(balance.Spent, b.budget.limit) {
+			if _, alerted := stage.alerted.Load(mark.Account); alerted || !stage.reached(balance.Spent, b.budget.limit) {
 				continue
 			}
 			first, err := chargeOnce(ctx, t.ledger, 1, mark)
@@ -75,19 +75,24 @@ func (t *Bill) alert(ctx context.Context, part *share) {
 			}
 			stage.remember(mark.Account)
 			if first {
-				budgetAlerts.With(b.budget.label, stage.label).Inc()
-				t.budgets.Logger.Warn("a budget is spent to a part of its limit",
-					zap.String("org", b.budget.org), zap.String("budget", b.budget.Name), zap.Int("percent", stage.At), zap.String("of", b.budget.Subject(b.hold.Account)),
-					zap.String("spent", b.budget.quantity.text(balance.Spent)), zap.String("limit", b.budget.quantity.text(b.budget.limit)), zap.String("window", b.budget.Window))
-				if err := t.budgets.audit(ctx, b, stage, balance); err != nil {
-					t.budgets.Logger.Error("the audit log does not have that a budget is spent to a part of its limit", zap.String("budget", b.budget.Name), zap.Error(err))
-				}
+				t.budgets.alert(ctx, b, stage, balance)
 			}
 		}
 	}
 }
 
-// stageDetails are the details of the event that a stage is reached.
+// alert counts and logs that the account of a budget has reached a stage, and adds it to the audit log.
+func (m *Budgets) alert(ctx context.Context, b budgetHold, stage *Stage, balance credits.Balance) {
+	budgetAlerts.With(b.budget.label, stage.label).Inc()
+	m.Logger.Warn("a budget is spent to a part of its limit",
+		zap.String("org", b.budget.org), zap.String("budget", b.budget.Name), zap.Int("percent", stage.At), zap.String("of", b.budget.Subject(b.hold.Account)),
+		zap.String("spent", b.budget.quantity.text(balance.Spent)), zap.String("limit", b.budget.quantity.text(b.budget.limit)), zap.String("window", b.budget.Window))
+	if err := m.audit(ctx, b, stage, balance); err != nil {
+		m.Logger.Error("the audit log does not have that a budget is spent to a part of its limit", zap.String("budget", b.budget.Name), zap.Error(err))
+	}
+}
+
+// stageDetails are the details of the event budget.reached in the audit log.
 type stageDetails struct {
 	Budget string          `json:"budget"`
 	At     int             `json:"at"`
@@ -98,8 +103,8 @@ type stageDetails struct {
 	Window string          `json:"window"`
 }
 
-// audit keeps in the audit log that a stage is reached.
-func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of credits.Balance) error {
+// audit adds to the audit log that the account of a budget has reached a stage.
+func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, balance credits.Balance) error {
 	store, err := m.store(b.budget.org)
 	if err != nil {
 		return err
@@ -109,19 +114,19 @@ func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of cred
 		return err
 	}
 	org := &control.Organisation{Log: log, Name: b.budget.org, By: control.Actor{Key: "weir"}}
-	return org.Tell(ctx, "budget.reached", control.Note{Object: b.budget.Name, Details: stageDetails{b.budget.Name, stage.At, stage.Use, b.budget.Subject(b.hold.Account), b.budget.Amount(of.Spent), b.budget.Amount(b.budget.limit), b.budget.Window}})
+	return org.Tell(ctx, "budget.reached", control.Note{Object: b.budget.Name, Details: stageDetails{b.budget.Name, stage.At, stage.Use, b.budget.Subject(b.hold.Account), b.budget.Amount(balance.Spent), b.budget.Amount(b.budget.limit), b.budget.Window}})
 }
 
-// remember keeps an account that was told of, and forgets those of windows that are over.
-func (g *Stage) remember(mark credits.Account) {
+// remember adds a mark to alerted, and removes those of windows that are over.
+func (s *Stage) remember(mark credits.Account) {
 	now := storage.Millis(time.Now())
-	g.logged.Range(func(of, _ any) bool {
-		if ends := of.(credits.Account).Ends; ends != 0 && ends < now { //nolint:forcetypeassert // told has nothing else
-			g.logged.Delete(of)
+	s.alerted.Range(func(earlier, _ any) bool {
+		if ends := earlier.(credits.Account).Ends; ends != 0 && ends < now { //nolint:forcetypeassert // alerted has nothing else
+			s.alerted.Delete(earlier)
 		}
 		return true
 	})
-	g.logged.Store(mark, true)
+	s.alerted.Store(mark, true)
 }
 
 // provisionStages checks the stages.
@@ -149,9 +154,9 @@ func (b *Budget) diverts() bool {
 	return !b.Observe && slices.ContainsFunc(b.Stages, func(stage *Stage) bool { return stage.Use != "" })
 }
 
-// Instead returns the alias that a call uses in place of its target, and the budget that has reached
-// the stage of this alias. The alias is "" if the call keeps its target.
-func (m *Budgets) Instead(ctx context.Context, s Spending) (alias string, of *Budget) {
+// Diversion returns the alias that a call uses in place of its target, and the budget that has reached
+// the stage with this alias. The alias is "" if the call keeps its target.
+func (m *Budgets) Diversion(ctx context.Context, s Spending) (alias string, by *Budget) {
 	if budgets, _ := m.Of(s.Org); !slices.ContainsFunc(budgets, (*Budget).diverts) {
 		return "", nil
 	}
@@ -174,18 +179,18 @@ func (m *Budgets) Instead(ctx context.Context, s Spending) (alias string, of *Bu
 		highest := 0
 		for _, stage := range b.budget.Stages {
 			if stage.Use != "" && stage.At > highest && stage.reached(balance.Spent, b.budget.limit) {
-				highest, alias, of = stage.At, stage.Use, b.budget
+				highest, alias, by = stage.At, stage.Use, b.budget
 			}
 		}
-		if of != nil {
-			return alias, of
+		if by != nil {
+			return alias, by
 		}
 	}
 	return "", nil
 }
 
-// Diverting returns a budget of an organisation of a store that sends calls to another model, nil if
-// there is none. A proxy sends calls as they are.
+// Diverting returns a budget with a stage that sends calls to another model, of an organisation whose
+// calls are in the store; nil if there is none. A proxy cannot do so, because it sends calls as they are.
 func (m *Budgets) Diverting(store string) (org string, b *Budget) {
 	for _, org := range slices.Sorted(maps.Keys(m.configured)) {
 		for _, b := range m.configured[org] {

@@ -36,7 +36,7 @@ type Trial struct {
 	values  map[string]bool
 }
 
-// TrialSummary is a trial as answers have it. Amounts are US dollars, or numbers of another quantity.
+// TrialSummary is a trial as the API has it. Amounts are US dollars, or numbers of another quantity.
 type TrialSummary struct {
 	Name     string          `json:"name"`
 	Quantity string          `json:"quantity"`
@@ -69,7 +69,7 @@ type Refusal struct {
 // makes no call and counts nothing.
 func (m *Budgets) Try(ctx context.Context, b *Budget, from, to storage.Timestamp, refused func(*Refusal)) (*Trial, error) {
 	t := NewTrial(b, refused)
-	err := m.records(ctx, b, from, to, (*journal.Journal).Scan, func(r *storage.Record) error {
+	err := m.eachRecord(ctx, b, from, to, (*journal.Journal).Scan, func(r *storage.Record) error {
 		switch {
 		case !bounded(r):
 		case t.Fits(r):
@@ -123,12 +123,12 @@ func bounded(r *storage.Record) bool {
 }
 
 // Counted returns the record by which the budget counts a recorded call r, nil if it does not count the
-// call. as is r with the creator of its key as the caller.
-func (t *Trial) Counted(as, r *storage.Record) *storage.Record {
+// call. byCreator is r with the creator of its key as the caller.
+func (t *Trial) Counted(byCreator, r *storage.Record) *storage.Record {
 	if !bounded(r) {
 		return nil
 	}
-	return asCounted(t.budget.takes, as, r)
+	return countedRecord(t.budget.program, byCreator, r)
 }
 
 // Fits reports whether the budget admits a call that it counts. It counts nothing.
@@ -171,7 +171,7 @@ func (t *Trial) Refuse(r *storage.Record) {
 	})
 }
 
-// Summary is the trial as answers have it.
+// Summary returns the trial as the API has it.
 func (t *Trial) Summary() TrialSummary {
 	b := t.budget
 	s := TrialSummary{
@@ -184,7 +184,7 @@ func (t *Trial) Summary() TrialSummary {
 	return s
 }
 
-// used is how much of what the budget counts a call has used. known is false for a call that the
+// used returns how much of the budget's quantity a call has used. known is false for a call that the
 // budget refuses because its price is not known.
 func (b *Budget) used(r *storage.Record) (amount plugins.Nanodollars, known bool) {
 	if !b.quantity.metered() {
@@ -195,7 +195,7 @@ func (b *Budget) used(r *storage.Record) (amount plugins.Nanodollars, known bool
 	return plugins.Nanodollars(n.N), n.Valid || free || b.quantity != dollars
 }
 
-// counted is what the window of a call has counted before it.
+// counted returns what the window of a call has counted before the call.
 func (t *Trial) counted(h credits.Hold, at storage.Timestamp) (sum plugins.Nanodollars) {
 	if t.budget.quantity == concurrent {
 		t.running[h.Value] = slices.DeleteFunc(t.running[h.Value], func(ends storage.Timestamp) bool { return ends <= at })

@@ -66,8 +66,8 @@ func (h *hostedTools) cost() plugins.Nanodollars {
 
 // turn is what a request has in common with the other turns of its conversation.
 type turn struct {
-	pieces lineage.Pieces  // by which the next turn knows the request
-	before lineage.Counted // what the turn before tells of the request
+	pieces lineage.Pieces      // by which the next turn knows the request
+	before lineage.EarlierTurn // whose tokens are known; zero if there is none
 	// countedPictures and countedAudio are those of the turn before, which the provider has
 	// counted. addedInline is inline without the bytes of that turn.
 	addedInline, countedPictures, countedAudio int64
@@ -206,14 +206,14 @@ func (d *Demand) readConversation(v gjson.Result) {
 	}
 	remaining := d.before.Messages
 	d.each(v, func(_ string, message gjson.Result) {
-		of := *d
+		before := *d
 		d.readContent(message, 1)
 		if remaining--; remaining < 0 {
-			d.addedInline += d.inline - of.inline
+			d.addedInline += d.inline - before.inline
 			return
 		}
-		d.countedAudio += d.Audio - of.Audio
-		d.countedPictures += d.Pictures - d.linked - of.Pictures + of.linked
+		d.countedAudio += d.Audio - before.Audio
+		d.countedPictures += d.Pictures - d.linked - before.Pictures + before.linked
 	})
 }
 
@@ -248,91 +248,111 @@ func (d *Demand) each(v gjson.Result, f func(key string, part gjson.Result)) {
 	d.Unbounded = !plugins.Heads(v, f) || d.Unbounded
 }
 
-// calledFields hold the arguments of a call: the client's own text, whatever its fields are
-// called.
-var calledFields = []string{"arguments", "input"}
+// argumentFields hold the arguments of a call: the client's own text, whatever the names of its
+// fields.
+var argumentFields = []string{"arguments", "input"}
 
 // pictureTypes are the types of pictures.
 var pictureTypes = []string{"image", "image_url", "input_image", "computer_screenshot"}
 
+// part is what the fields of an object in a conversation say.
+type part struct {
+	picture bool // it is a picture
+	linked  bool // the provider fetches the picture
+	sent    bool // the request has the picture
+	fetched bool // the provider reads a file that the object names
+	call    bool // of a tool
+
+	// The provider looks up reasoning that has an id and no encrypted content.
+	reasoning, hasID, encrypted bool
+
+	source gjson.Result // of a picture or a document at Anthropic
+	nested []field      // objects and lists in it
+}
+
+// field is a field of an object.
+type field struct {
+	name string
+	v    gjson.Result
+}
+
 // readPart reads an object in a conversation. A text beside a picture is a text: not all
 // providers refuse it.
 func (d *Demand) readPart(v gjson.Result, depth int) {
-	picture, linked, sent, fetched, called, sealed, named, known := false, false, false, false, false, false, false, false
-	var source gjson.Result
-	type field struct {
-		name string
-		v    gjson.Result
-	}
-	within := make([]field, 0, 4)
+	p := part{nested: make([]field, 0, 4)}
 	d.each(v, func(key string, value gjson.Result) {
 		d.readCacheMark(key, value)
-		switch key {
-		case "type":
-			picture = picture || slices.Contains(pictureTypes, value.Str)
-			fetched = fetched || slices.Contains(fetchedTypes, value.Str)
-			called = called || value.Str == "tool_use" || value.Str == "function_call"
-			named = named || value.Str == "reasoning"
-		case "image_url", "image":
-			address := value.Str + d.once(value, "url").Str
-			kind, data := strings.CutPrefix(address, "data:")
-			picture, linked, sent = true, linked || !data, sent || data
-			fetched = fetched || data && !strings.HasPrefix(kind, imageKind)
-			if data {
-				d.inline += int64(len(value.Raw))
-			}
-			return
-		case "input_audio":
-			d.readAudio(value)
-			d.inline += int64(len(value.Raw))
-			return
-		case "audio":
-			fetched = fetched || value.Get("id").Exists() // an earlier answer
-		case "encrypted_content":
-			sealed = sealed || value.Str != ""
-		case "id":
-			known = true
-		case "source": // libraries differ in which of two they take
-			d.Unbounded = d.Unbounded || source.Exists()
-			source = value
-		case "tools":
-			if value.IsArray() { // an object is of a schema
-				d.readTools(value)
-			}
-		default:
-			if d.gemini && d.readGeminiPart(key, value) {
-				return
-			}
-			fetched = fetched || slices.Contains(fetchedFields, key) && value.Type != gjson.Null
-		}
-		if value.Type == gjson.JSON {
-			within = append(within, field{key, value})
-		}
+		d.readField(&p, key, value)
 	})
-	kind := d.once(source, "type").Str
-	if fetched && kind != "text" && kind != "content" || named && !sealed && known {
+	kind := d.once(p.source, "type").Str
+	if p.fetched && kind != "text" && kind != "content" || p.reasoning && p.hasID && !p.encrypted {
 		d.Unbounded = true
 	}
-	if picture && !fetched && kind == "base64" {
-		d.Unbounded = d.Unbounded || !strings.HasPrefix(d.once(source, "media_type").Str, imageKind)
-		d.inline += int64(len(source.Raw))
-		sent = true
+	if p.picture && !p.fetched && kind == "base64" {
+		d.Unbounded = d.Unbounded || !strings.HasPrefix(d.once(p.source, "media_type").Str, imageKind)
+		d.inline += int64(len(p.source.Raw))
+		p.sent = true
 	}
-	if picture {
+	if p.picture {
 		d.Pictures++
 	}
-	if picture && (linked || !sent) {
+	if p.picture && (p.linked || !p.sent) {
 		d.linked++
 	}
-	for _, of := range within {
-		if called && slices.Contains(calledFields, of.name) {
+	for _, f := range p.nested {
+		if p.call && slices.Contains(argumentFields, f.name) {
 			continue
 		}
 		inline := d.inline
-		d.readContent(of.v, depth+1)
-		if !slices.Contains(partFields, of.name) {
+		d.readContent(f.v, depth+1)
+		if !slices.Contains(partFields, f.name) {
 			d.inline = inline
 		}
+	}
+}
+
+// readField reads a field of an object in a conversation.
+func (d *Demand) readField(p *part, key string, value gjson.Result) {
+	switch key {
+	case "type":
+		p.picture = p.picture || slices.Contains(pictureTypes, value.Str)
+		p.fetched = p.fetched || slices.Contains(fetchedTypes, value.Str)
+		p.call = p.call || value.Str == "tool_use" || value.Str == "function_call"
+		p.reasoning = p.reasoning || value.Str == "reasoning"
+	case "image_url", "image":
+		address := value.Str + d.once(value, "url").Str
+		kind, data := strings.CutPrefix(address, "data:")
+		p.picture, p.linked, p.sent = true, p.linked || !data, p.sent || data
+		p.fetched = p.fetched || data && !strings.HasPrefix(kind, imageKind)
+		if data {
+			d.inline += int64(len(value.Raw))
+		}
+		return
+	case "input_audio":
+		d.readAudio(value)
+		d.inline += int64(len(value.Raw))
+		return
+	case "audio":
+		p.fetched = p.fetched || value.Get("id").Exists() // an earlier answer
+	case "encrypted_content":
+		p.encrypted = p.encrypted || value.Str != ""
+	case "id":
+		p.hasID = true
+	case "source": // libraries differ in which of two they take
+		d.Unbounded = d.Unbounded || p.source.Exists()
+		p.source = value
+	case "tools":
+		if value.IsArray() { // an object is of a schema
+			d.readTools(value)
+		}
+	default:
+		if d.gemini && d.readGeminiPart(key, value) {
+			return
+		}
+		p.fetched = p.fetched || slices.Contains(fetchedFields, key) && value.Type != gjson.Null
+	}
+	if value.Type == gjson.JSON {
+		p.nested = append(p.nested, field{key, value})
 	}
 }
 
