@@ -18,15 +18,15 @@ import (
 type Counts struct {
 	mu             sync.Mutex       // guards all fields
 	byConversation map[uint64]count // by the hash of the whole conversation
-	pieces         int              // hashes in of
+	pieces         int              // sum of the lengths of rest, of all counts
 }
 
 // count is what a provider counted for a request.
 type count struct {
-	tokens int64
-	marks  int      // bytes of the conversation that are left out of its hash
-	rest   []uint64 // hashes of the pieces that are not of the conversation
-	beside int      // bytes that were in no piece
+	tokens     int64
+	markBytes  int      // bytes of the conversation that are left out of its hash
+	rest       []uint64 // hashes of the pieces that are not of the conversation
+	otherBytes int      // bytes that were in no piece
 }
 
 const (
@@ -41,9 +41,9 @@ const (
 // Pieces are the parts of a request between which no tokenizer joins text: its messages, and the
 // other fields, element by element where a field is a list.
 type Pieces struct {
-	messages []message
-	rest     []piece // sorted by hash
-	beside   int     // bytes of the request that are in no piece: brackets, spaces, what is no JSON
+	messages   []message
+	rest       []piece // the other fields, sorted by hash
+	otherBytes int     // bytes of the request that are in no piece: brackets, spaces, what is no JSON
 }
 
 // piece is a part of a request.
@@ -54,26 +54,27 @@ type piece struct {
 
 // message is a piece of the conversation.
 type message struct {
-	hash  uint64 // of the conversation up to its end
-	bytes int    // of the message
-	marks int    // bytes of the conversation up to its end that are left out of the hash
+	hash      uint64 // of the conversation up to its end
+	bytes     int    // of the message
+	markBytes int    // bytes of the conversation up to its end that are left out of the hash
 }
 
-// conversations are the fields that hold the conversation of a request.
+// conversations are the names of the field with the conversation of a request.
 var conversations = []string{"contents", "input", "messages"}
 
-// shorteningFields are the fields by which a provider leaves parts of a conversation out. It may read
+// shorteningFields are the fields that make a provider leave out parts of a conversation. It may read
 // in the next turn what it left out of this one.
 var shorteningFields = []string{"context_management", "transforms", "truncation"}
 
-// thinkingFields are the fields that say whether a model thinks, and how much. A provider that is not
-// to think leaves out what the model thought in the turns before.
+// thinkingFields are the fields that say whether a model thinks, and how much. A provider whose model
+// does not think leaves out the thoughts of the turns before.
 var thinkingFields = []string{"output_config", "reasoning", "reasoning_effort", "thinking"}
 
-// PiecesOf takes a request apart that goes to a target: the organisation, the account, the model
-// and whatever else a provider's count depends on. What is no conversation has no pieces.
+// PiecesOf splits a request into pieces. The target is whatever else a provider's count depends on:
+// the organisation, the account, the model. There are no pieces if the request is not one conversation,
+// or has too many pieces.
 func PiecesOf(request *plugins.Object, target ...string) (p Pieces) {
-	p.beside = len(request.Data)
+	p.otherBytes = len(request.Data)
 	lists, shortened := 0, false
 	var conversation gjson.Result
 	for _, member := range request.Members {
@@ -103,29 +104,29 @@ func PiecesOf(request *plugins.Object, target ...string) (p Pieces) {
 		return Pieces{}
 	}
 	for _, m := range p.messages {
-		p.beside -= m.bytes
+		p.otherBytes -= m.bytes
 	}
 	for _, piece := range p.rest {
-		p.beside -= piece.bytes
+		p.otherBytes -= piece.bytes
 	}
 	slices.SortFunc(p.rest, func(a, b piece) int { return cmp.Compare(a.hash, b.hash) })
 	return p
 }
 
-// messagesOf takes a conversation with a target apart.
+// messagesOf splits a conversation into messages. target is the hash of the target.
 func messagesOf(list gjson.Result, target uint64) (messages []message) {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	maphash.WriteComparable(&h, target)
-	marks := 0
+	markBytes := 0
 	list.ForEach(func(_, v gjson.Result) bool {
 		for rest := v.Raw; rest != ""; {
 			before, mark := cutMark(rest)
 			_, _ = h.WriteString(before)
-			marks += mark
+			markBytes += mark
 			rest = rest[len(before)+mark:]
 		}
-		messages = append(messages, message{h.Sum64(), len(v.Raw), marks})
+		messages = append(messages, message{h.Sum64(), len(v.Raw), markBytes})
 		return len(messages) <= maxMessages
 	})
 	return messages
@@ -146,7 +147,7 @@ func cutMark(text string) (before string, mark int) {
 	return text[:i], len(name) + end + 1
 }
 
-// Learn takes in how many tokens a provider counted for a request.
+// Learn remembers how many tokens a provider counted for a request.
 func (c *Counts) Learn(p Pieces, tokens int64) {
 	if len(p.messages) == 0 {
 		return
@@ -162,43 +163,42 @@ func (c *Counts) Learn(p Pieces, tokens int64) {
 		c.byConversation = make(map[uint64]count)
 	}
 	c.forget(last.hash)
-	for other := range c.byConversation { // any, if there are too many
+	for other := range c.byConversation { // if there are too many, any are forgotten
 		if len(c.byConversation) < maxCounts && c.pieces+len(rest) <= maxHashes {
 			break
 		}
 		c.forget(other)
 	}
-	c.byConversation[last.hash] = count{tokens, last.marks, rest, p.beside}
+	c.byConversation[last.hash] = count{tokens, last.markBytes, rest, p.otherBytes}
 	c.pieces += len(rest)
 }
 
-// forget drops what is known of a conversation.
+// forget removes the count of a conversation.
 func (c *Counts) forget(hash uint64) {
 	c.pieces -= len(c.byConversation[hash].rest)
 	delete(c.byConversation, hash)
 }
 
-// Counted is what the turn before tells of the tokens of a request. It is zero if no turn before
-// is known.
-type Counted struct {
-	Messages int   // that the turn before had
-	Tokens   int64 // that the provider counted for the turn before
-	Added    int64 // bytes of the request that the turn before did not have
+// EarlierTurn is an earlier turn of a conversation whose tokens are known. It is zero if there is none.
+type EarlierTurn struct {
+	Messages int   // that the earlier turn had
+	Tokens   int64 // that the provider counted for the earlier turn
+	Added    int64 // bytes of the request that the earlier turn did not have
 }
 
-// Find returns what the longest turn before tells of a request.
-func (c *Counts) Find(p Pieces) Counted {
+// Find returns the latest earlier turn of the conversation of a request.
+func (c *Counts) Find(p Pieces) EarlierTurn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	added := 0
 	for i, m := range slices.Backward(p.messages) {
 		if counted, ok := c.byConversation[m.hash]; ok {
-			added += max(m.marks-counted.marks, 0) + max(p.beside-counted.beside, 0) + newBytes(p.rest, counted.rest)
-			return Counted{i + 1, counted.tokens, int64(added)}
+			added += max(m.markBytes-counted.markBytes, 0) + max(p.otherBytes-counted.otherBytes, 0) + newBytes(p.rest, counted.rest)
+			return EarlierTurn{i + 1, counted.tokens, int64(added)}
 		}
 		added += m.bytes
 	}
-	return Counted{}
+	return EarlierTurn{}
 }
 
 // newBytes returns the bytes of the pieces that are not among the known ones.

@@ -24,7 +24,7 @@ type Index struct {
 	calls          map[uint64]ref   // the newest call of each key
 	tasks          map[uint64]stack // calls that asked for a task which no sub-agent has begun, the first call on top
 	oldest, newest uint32           // slots, 0 if there are no calls
-	born           uint32           // counts all calls, also the forgotten ones
+	serial         uint32           // of the newest call; the first call of the index has 1
 	size           int              // bytes
 	unread         unread
 }
@@ -32,15 +32,15 @@ type Index struct {
 // maxSize bounds the memory of an index without unread answers, in bytes: about 100,000 calls.
 const maxSize = 32 << 20
 
-// ref names a call, also after it is forgotten and another one has its slot. The zero ref
-// names no call.
-type ref struct{ slot, born uint32 }
+// ref refers to a call by its slot and its serial number, because another call may get the slot after
+// the call is forgotten. The zero ref refers to no call.
+type ref struct{ slot, serial uint32 }
 
-// word is the ref in a stack.
-func (r ref) word() uint64      { return uint64(r.slot)<<32 | uint64(r.born) }
+// word encodes the ref for a stack. refOfWord decodes it.
+func (r ref) word() uint64      { return uint64(r.slot)<<32 | uint64(r.serial) }
 func refOfWord(word uint64) ref { return ref{uint32(word >> 32), uint32(word)} }
 
-// call is one that later calls may continue. It holds no pointers.
+// call is a call that later calls may continue. It holds no pointers.
 type call struct {
 	id, parent, root uuid.UUID
 	created          storage.Timestamp
@@ -52,24 +52,24 @@ type call struct {
 	count    int32 // of messages
 	edited   int32 // position of the first message that the turn before did not have, -1 if it had all
 	turn     int32 // 0 is unknown
-	before   ref   // the turn before, until the provider has reported what this call sent
-	same     ref   // an earlier call with the same messages
+	before   ref   // the turn before, until the provider has reported the tokens of this call
+	twin     ref   // the call before with the same messages; zero if there is none
 
 	answer         reply  // zero until it arrives
-	toolCounts     uint32 // of the conversation, 0 before it has called a tool
-	account, model uint64
-	target         uint64 // the gateway's, 0 if a proxy passed the call on
+	toolCounts     uint32 // number of those of the conversation in the slab, 0 before it has called a tool
+	account, model uint64 // hashes, 0 until the answer arrives
+	target         uint64 // hash of the gateway's target, 0 if a proxy passed the call on
 	input          int64  // tokens, or unknown
 
 	entry
 }
 
-// entry is how an index keeps a call.
+// entry is what an index needs to find a call and to forget it.
 type entry struct {
-	ref    ref    // of the call
-	keys   stack  // of the index
-	next   uint32 // the slot of the call that is forgotten after this one
-	spared int32  // how often the call was the next to be forgotten, and was not
+	ref    ref    // to the call itself
+	keys   stack  // by which the index finds the call
+	next   uint32 // slot of the call that is forgotten after this one, 0 for the newest
+	spared int32  // how often trim has spared the call
 }
 
 // reply is an answer, whose texts a later call may repeat.
@@ -101,7 +101,7 @@ const (
 	byMessages     = iota + 1 // the whole conversation
 	byLast                    // its last message
 	byAgent                   // the newest of an agent
-	byInstructions            // the newest of an agent that nothing but its instructions tells
+	byInstructions            // the newest of an agent without a name, by its instructions
 	byResponse                // the id of its response at the provider
 	byID                      // its own
 	byTask                    // a text in the arguments of a tool that it called
@@ -112,12 +112,12 @@ const maxSameTasks = 8
 
 var seed = maphash.MakeSeed()
 
-// key is one of a kind, within a scope.
+// key returns the key of a kind for a value, within a scope.
 func key(kind int, scope, value uint64) uint64 {
 	return maphash.Comparable(seed, [...]uint64{uint64(kind), scope, value})
 }
 
-// Hash is the hash of texts, with a secret of the process.
+// Hash returns the hash of texts, keyed by a secret of the process.
 func Hash(texts ...string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -151,17 +151,17 @@ func (x *Index) add(c *call, k uint64) (before ref) {
 	return before
 }
 
-// addKey notes a key of the call, which is forgotten with it.
+// addKey adds a key to those that are deleted with the call.
 func (x *Index) addKey(c *call, k uint64) {
 	x.size += keySize + push(&x.blocks, &c.keys, k)
 }
 
-// maxSpared is how often the end of a conversation is spared. An agent's conversation goes on
-// after hours of calls that others make once, and a conversation that is over goes in the end.
+// maxSpared is how often the last call of a conversation is spared. A long conversation of an agent
+// may continue after hours of single calls of others. One that is over is forgotten in the end.
 const maxSpared = 3
 
-// spare reports whether the index remembers a call longer than others of its age: the last call
-// of a conversation, the longer the conversation has been.
+// spare reports whether trim spares the call: the last call of a conversation, the more often the
+// more turns the conversation has.
 func (c *call) spare() bool {
 	return c.count > 0 && c.parent != uuid.Nil && c.spared < maxSpared && (c.turn == 0 || c.spared < c.turn-1)
 }
@@ -170,16 +170,16 @@ func (c *call) spare() bool {
 func (x *Index) remember(of call) *call {
 	slot := x.slots.take()
 	c := x.slots.at(slot)
-	x.born++
+	x.serial++
 	*c = of
-	c.ref = ref{slot, x.born}
-	x.append(slot)
+	c.ref = ref{slot, x.serial}
+	x.appendSlot(slot)
 	x.size += callSize
 	return c
 }
 
-// append makes a call the newest.
-func (x *Index) append(slot uint32) {
+// appendSlot makes the call of a slot the newest.
+func (x *Index) appendSlot(slot uint32) {
 	if x.newest != 0 {
 		x.slots.at(x.newest).next = slot
 	} else {
@@ -188,8 +188,8 @@ func (x *Index) append(slot uint32) {
 	x.newest = slot
 }
 
-// shift removes the oldest call from the list, which has another one.
-func (x *Index) shift() (slot uint32) {
+// removeOldest removes the oldest call from the list of at least two calls, and returns its slot.
+func (x *Index) removeOldest() (slot uint32) {
 	slot = x.oldest
 	c := x.slots.at(slot)
 	x.oldest, c.next = c.next, 0
@@ -199,16 +199,17 @@ func (x *Index) shift() (slot uint32) {
 // trim forgets the oldest calls until the rest fit into maxSize, without those to spare.
 func (x *Index) trim() {
 	for x.size > maxSize && x.oldest != x.newest {
-		slot := x.shift()
+		slot := x.removeOldest()
 		if c := x.slots.at(slot); c.spare() {
 			c.spared++
-			x.append(slot)
+			x.appendSlot(slot)
 		} else {
 			x.forget(slot)
 		}
 	}
 }
 
+// forget removes a call that is not in the list, with its keys and messages.
 func (x *Index) forget(slot uint32) {
 	c := x.slots.at(slot)
 	for k := range words(&x.blocks, c.keys) {

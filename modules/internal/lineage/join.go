@@ -56,7 +56,7 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	if r.Dialect == plugins.Responses {
 		x.add(c, key(byID, Hash(q.org), Hash(r.ID.String())))
 	}
-	c.same = x.add(c, l.messages)
+	c.twin = x.add(c, l.messages)
 	x.add(c, key(byLast, q.scope, o.Messages[len(o.Messages)-1].Hash))
 	if r.SessionID != "" {
 		x.add(c, key(byAgent, q.scope, q.agent))
@@ -117,7 +117,7 @@ func rootOf(c *call) uuid.UUID {
 // which of them a later call continues. A single question without tools is not ambiguous:
 // programs repeat such questions, and seldom continue them.
 func (l *Link) isAmbiguous(c *call) bool {
-	return (l.features.tools != 0 || l.turn != 1) && (c.same != ref{} || l.index.calls[l.messages] != l.call)
+	return (l.features.tools != 0 || l.turn != 1) && (c.twin != ref{} || l.index.calls[l.messages] != l.call)
 }
 
 // Answered stores the answer of the call, so that later calls can continue it, and gives r the
@@ -301,9 +301,9 @@ func (x *Index) findLongest(q *query) (before *call, last int, repeated bool) {
 		return nil, last, false
 	}
 	next, longest := &q.Messages[last+1], 0
-	ambiguous := before.same != ref{}
+	ambiguous := before.twin != ref{}
 	var unread *call // its answer was not kept: no other call had its messages then
-	for c, i := before, 0; c != nil && i < maxSameMessages; c, i = x.get(c.same), i+1 {
+	for c, i := before, 0; c != nil && i < maxSameMessages; c, i = x.get(c.twin), i+1 {
 		if c.agent != q.agent {
 			continue
 		}

@@ -301,7 +301,7 @@ func TestTheEndOfAConversationIsSpared(t *testing.T) {
 	x := new(Index)
 	others := uint64(0)
 	fill := func(rooms float64) {
-		for until := x.born + uint32(rooms*maxSize/600); x.born < until; others++ { // each takes less than 600 bytes
+		for until := x.serial + uint32(rooms*maxSize/600); x.serial < until; others++ { // each takes less than 600 bytes
 			x.Join(newRecord(), &observe.Outline{Messages: []observe.MessageHash{{Hash: 1<<32 + others}}}, uuid.Nil)
 		}
 	}
@@ -436,7 +436,7 @@ func TestTheFirstThatAskedForATaskIsTakenFirst(t *testing.T) {
 		}
 	}
 	x.addTask(a, scope, task)
-	x.forget(x.shift())
+	x.forget(x.removeOldest())
 	if x.takeTask(scope, task) != nil || len(x.tasks) != 0 {
 		t.Error("a call that is forgotten was taken")
 	}
