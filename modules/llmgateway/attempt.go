@@ -109,7 +109,7 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 		return a.endRefused(resp)
 	}
 	if cache.Forbids(resp.Header) && a.isFirst() {
-		a.call.repetition.lead.Withhold()
+		a.call.cache.lead.Withhold()
 	}
 	defer a.client.copy.Free()
 	return a.lane.Answer(resp)

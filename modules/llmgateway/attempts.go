@@ -20,7 +20,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		failure  *plugins.Error
 		outcome  routing.Outcome
 	)
-	places := c.repetition.places
+	places := c.cache.places
 	if places == nil {
 		var err error
 		if places, err = c.choose(targets); err != nil {
@@ -45,7 +45,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			outcome, failure = a.sendCounted(c.h.policy.FirstByte(c.input.streams(), final))
 			a.observe(outcome, failure)
 			if outcome != routing.Answered && c.ctx.Err() == nil && a.isFirst() {
-				c.repetition.lead.Withhold()
+				c.cache.lead.Withhold()
 			}
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit)

@@ -12,17 +12,17 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// repetition is what Weir's cache does for a call.
-type repetition struct {
+// cacheLookup is what Weir's cache knows of a call.
+type cacheLookup struct {
 	lead  *cache.Lead    // ends with the call; nil if no other call can get the answer
-	first routing.Target // whose answer others can get
+	first routing.Target // the target whose answer other calls can get
 	// places are the targets in the order in which the call tries them, nil before they are chosen.
 	places []routing.Place
 }
 
-// answerAgain returns the answer of Weir's cache, nil if it has none. It waits for an equal call. Only
-// answers of the first target are given again.
-func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
+// cachedAnswer returns the answer of Weir's cache, nil if it has none. It waits for an equal call that
+// is in flight. The cache has only answers of the first target.
+func (c *call) cachedAnswer(targets []routing.Target) *recording.LocalReply {
 	o := c.h.Cache.Options(&c.controls.Cache)
 	if _, isSocket := c.w.(*socket.Events); o == nil || isSocket || c.continuation.state.Background || c.h.site.Cache == nil {
 		return nil
@@ -31,7 +31,7 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	if err != nil || len(places) == 0 {
 		return nil
 	}
-	c.repetition.places = places
+	c.cache.places = places
 	first := places[0].Target
 	v, err := c.variant(first.Choice)
 	if err != nil || v.at(first).allow() != nil {
@@ -49,7 +49,7 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	case c.h.site.Cache() == nil:
 		refusal = "the cache does not open"
 	default:
-		hit, c.repetition.lead, refusal = c.h.site.Cache().Answer(c.ctx, v.at(first).cacheRequest(), o)
+		hit, c.cache.lead, refusal = c.h.site.Cache().Answer(c.ctx, v.at(first).cacheRequest(), o)
 	}
 	c.w.Header()["Service-Cache"] = []string{"MISS"}
 	if refusal != "" {
@@ -58,8 +58,8 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 		}
 		return nil
 	}
-	c.repetition.first = first
-	v.repetition = c.repetition
+	c.cache.first = first
+	v.cache = c.cache
 	if hit == nil {
 		c.exchange.Record.AnswerCache = storage.CacheMiss
 		return nil
@@ -67,13 +67,13 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	return c.at(first).repeat(hit)
 }
 
-// answer makes the call, and lets equal calls go on that wait for it, whatever becomes of it.
+// answer makes the call. Equal calls that wait for it continue when it ends, however it ends.
 func (c *call) answer(targets []routing.Target) *routing.Alias {
-	defer func() { c.repetition.lead.End() }()
+	defer func() { c.cache.lead.End() }()
 	return c.tryTargets(targets)
 }
 
-// cacheRequest is the call as the cache sees it: what a target gets of it.
+// cacheRequest returns the call as the cache compares it: by what the target gets.
 func (at candidate) cacheRequest() *cache.Request {
 	c, t := at.call, at.target
 	header := make(http.Header)
@@ -86,8 +86,8 @@ func (at candidate) cacheRequest() *cache.Request {
 	}
 }
 
-// repeat returns what a provider has answered before. Budgets and limits count the call as a request
-// that costs nothing. It returns nil if they refuse that: another target may be paid for.
+// repeat returns an earlier answer of a provider. Budgets and limits count the call as a request
+// without a cost. If they refuse it, repeat returns nil, and the call goes to its targets.
 func (at candidate) repeat(hit *cache.Hit) *recording.LocalReply {
 	c, s := at.call, at.spending()
 	s.Call = &bound.Call{Request: c.input.boundRequest(), Model: at.target.Listed, Provider: at.target.Account.Provider, Free: true}
@@ -109,14 +109,14 @@ func (at candidate) repeat(hit *cache.Hit) *recording.LocalReply {
 
 // isFirst reports whether the attempt is at the target whose answer others can get.
 func (a *attempt) isFirst() bool {
-	return a.target == a.call.repetition.first
+	return a.target == a.call.cache.first
 }
 
-// saveAnswer lets later calls have the answer, unless a budget has made it another one than the
-// request asks for. That says nothing of the next call.
+// saveAnswer saves the answer for later calls, unless a budget has lowered or cut it: the budget
+// may admit the next call as a whole.
 func (a *attempt) saveAnswer() {
 	c := a.call
-	if c.repetition.lead != nil && a.isFirst() && !a.x.Cut && a.loweredLimit() == 0 && !a.unpricedTier() {
-		c.repetition.lead.Save(&a.x.Record, a.x.Info(), a.client.repeatable, a.client.usage != nil)
+	if c.cache.lead != nil && a.isFirst() && !a.x.Cut && a.loweredLimit() == 0 && !a.unpricedTier() {
+		c.cache.lead.Save(&a.x.Record, a.x.Info(), a.client.repeatable, a.client.usage != nil)
 	}
 }

@@ -43,7 +43,7 @@ type call struct {
 
 	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
 
-	repetition repetition
+	cache cacheLookup
 
 	streamsBackground bool // a call in the background was asked for a stream
 }
@@ -60,7 +60,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 			c.refuse(err)
 			return false
 		}
-		if reply := c.answerAgain(targets); reply != nil {
+		if reply := c.cachedAnswer(targets); reply != nil {
 			c.reply(reply)
 			return false
 		}

@@ -72,7 +72,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	}
 	assembler := translate.NewAssembler(s.request, out, options)
 	a.x.Answer = assembler
-	if a.x.Record.Stream = s.request.Stream; a.x.Record.Stream && a.call.repetition.lead != nil {
+	if a.x.Record.Stream = s.request.Stream; a.x.Record.Stream && a.call.cache.lead != nil {
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
 	memory := a.call.answerMemory(resp)
@@ -109,7 +109,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 		return routing.Answered, nil
 	}
 	out.add(rest)
-	if a.call.repetition.lead != nil { // others get the events
+	if a.call.cache.lead != nil { // others get the events
 		a.client.copy.contentType = "text/event-stream"
 		a.client.keepCopy()
 		a.client.repeatable = a.client.copy.Bytes()

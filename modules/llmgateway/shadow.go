@@ -86,7 +86,7 @@ func (c *call) shadow(model string) {
 	}
 	s := *c
 	s.ctx, s.r, s.w = ctx, c.r.WithContext(ctx), discardWriter{}
-	s.shadows, s.controls, s.limit, s.variants, s.repetition = true, new(control.Controls), nil, nil, repetition{}
+	s.shadows, s.controls, s.limit, s.variants, s.cache = true, new(control.Controls), nil, nil, cacheLookup{}
 	s.exchange = newShadowExchange(&c.exchange.Record)
 	s.exchange.Begin(ctx, c.h.site, s.controls, cancel)
 	s.exchange.Record.Arm = routing.ShadowArm

@@ -54,7 +54,7 @@ func (x *exchange) payment() payment {
 // readBody reads the body if credits, budgets or the cache need it. Where none of them refuses, a body
 // that cannot be read passes unread, unless a part of it is gone.
 func (x *exchange) readBody(p payment) (body []byte, unread bool, refused *plugins.Error) {
-	if !p.reads && x.repetition.options == nil {
+	if !p.reads && x.cache.options == nil {
 		return nil, false, nil
 	}
 	body, refused = x.request.read(&x.writer, x.r)
@@ -74,7 +74,7 @@ func (x *exchange) reserve(key *access.Key) error {
 		return refused
 	}
 	p := x.payment()
-	if !p.counted && x.repetition.options == nil {
+	if !p.counted && x.cache.options == nil {
 		return nil
 	}
 	body, unread, refused := x.readBody(p)
@@ -107,11 +107,11 @@ func (x *exchange) reserve(key *access.Key) error {
 			return err
 		}
 	}
-	if x.repetition.options != nil {
+	if x.cache.options != nil {
 		if unread {
 			object = &plugins.Object{}
 		}
-		x.repetition.ask(object)
+		x.cache.ask(object)
 	}
 	if !p.counted {
 		return nil

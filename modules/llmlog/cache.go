@@ -11,40 +11,41 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// repetition is what Weir's cache does for a call.
-type repetition struct {
-	of          *exchange
-	options     *cache.Options  // nil if neither the client nor the site wants it
-	request     *plugins.Object // the request, nil if the cache is not asked
-	intercepted bool            // the request was shown to the cache
+// cacheLookup looks for the answer of a call in Weir's cache, and saves the answer of the provider there.
+type cacheLookup struct {
+	x           *exchange       // the call
+	options     *cache.Options  // nil if neither the client nor the site wants the cache
+	request     *plugins.Object // the body of the request, nil if the cache is not asked
+	intercepted bool            // the cache was asked
 	lead        *cache.Lead     // ends with the call; nil if no other call can get the answer
 }
 
-// ask has the cache asked for an answer when the request leaves. Only then is it known what
-// the provider would see of the request: the route may add credentials, rewrite it, and choose
-// among upstreams.
-func (p *repetition) ask(body *plugins.Object) {
-	x := p.of
+// ask prepares for asking the cache when the request leaves. Only then is it known what the
+// provider would get: the route may add credentials, rewrite the request, and choose among
+// upstreams.
+func (l *cacheLookup) ask(body *plugins.Object) {
+	x := l.x
 	switch r := &x.rec.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
-		p.refuse("content is omitted")
+		l.refuse("content is omitted")
 	case x.h.site.Cache() == nil:
-		p.refuse("the cache does not open")
+		l.refuse("the cache does not open")
 	default:
-		p.request = body
-		x.r = x.r.WithContext(transport.WithInterceptor(x.r.Context(), p.intercept))
+		l.request = body
+		x.r = x.r.WithContext(transport.WithInterceptor(x.r.Context(), l.intercept))
 	}
 }
 
-// intercept answers the request that the provider would get from the cache. It waits for an equal
-// call. Several requests of a call are those that the route tries at one upstream after another.
-func (p *repetition) intercept(out *http.Request, via string) *http.Response {
-	x := p.of
-	p.intercepted = true
-	p.lead.Withhold() // the upstream before this one has failed
+// intercept returns the answer from the cache to the request out, which the provider would get, nil if
+// the cache has none. It waits for an equal call that is in flight. A call has several such requests
+// if the route tries one upstream after another.
+func (l *cacheLookup) intercept(out *http.Request, via string) *http.Response {
+	x := l.x
+	l.intercepted = true
+	l.lead.Withhold() // the upstream before this one has failed
 	q := &cache.Request{
 		Org: x.rec.Record.Org, Target: []string{"proxy", x.h.Provider, via, out.URL.Scheme, out.URL.Host, out.Host, strconv.FormatInt(out.ContentLength-x.r.ContentLength, 10)},
-		Method: out.Method, Path: out.URL.EscapedPath(), Query: out.URL.RawQuery, Dialect: x.rec.Record.Dialect, Header: out.Header, Body: p.request,
+		Method: out.Method, Path: out.URL.EscapedPath(), Query: out.URL.RawQuery, Dialect: x.rec.Record.Dialect, Header: out.Header, Body: l.request,
 	}
 	if x.usage != nil {
 		q.Target = append(q.Target, "usage is asked for")
@@ -53,10 +54,10 @@ func (p *repetition) intercept(out *http.Request, via string) *http.Response {
 		q.Target = append(q.Target, "account", string(x.account.ID[:]))
 		q.Header = x.account.WithoutKey(out.Header)
 	}
-	hit, lead, refusal := x.h.site.Cache().Answer(x.ctx, q, p.options)
-	switch p.lead = lead; {
+	hit, lead, refusal := x.h.site.Cache().Answer(x.ctx, q, l.options)
+	switch l.lead = lead; {
 	case refusal != "":
-		p.refuse(refusal)
+		l.refuse(refusal)
 		return nil
 	case hit == nil:
 		x.rec.Record.AnswerCache = storage.CacheMiss
@@ -65,43 +66,43 @@ func (p *repetition) intercept(out *http.Request, via string) *http.Response {
 	if x.cutter != nil {
 		x.cutter.Lift()
 	}
-	repetition := recording.Repeat(hit)
-	x.rec.Reply(repetition)
-	return repetition.Response(out)
+	reply := recording.Repeat(hit)
+	x.rec.Reply(reply)
+	return reply.Response(out)
 }
 
-// refuse tells a client that has asked for the cache why it does not answer.
-func (p *repetition) refuse(why string) {
-	x := p.of
-	if p.options.Asked {
+// refuse warns a client that has asked for the cache that it is not used, and why.
+func (l *cacheLookup) refuse(why string) {
+	x := l.x
+	if l.options.Asked {
 		x.warnings = append(x.warnings, "Service-Cache-Enabled: not used, "+why)
 	}
 }
 
-// announce says whether the cache has answered.
-func (p *repetition) announce(header http.Header) {
-	x := p.of
+// announce sets the header fields that say whether the answer is from the cache.
+func (l *cacheLookup) announce(header http.Header) {
+	x := l.x
 	switch {
 	case x.rec.Local.CacheHit() != nil:
 		x.rec.Local.CacheHit().SetHeader(header)
-	case p.options != nil:
+	case l.options != nil:
 		header["Service-Cache"] = []string{"MISS"}
-		if p.request != nil && !p.intercepted {
-			p.refuse("the route does not use the transport llm")
+		if l.request != nil && !l.intercepted {
+			l.refuse("the route does not use the transport llm")
 		}
 	}
 }
 
-// save lets later calls have the answer, and those that wait go on. An answer that a budget has cut
-// says nothing of the next one.
-func (p *repetition) save() {
-	x := p.of
+// save saves the answer for later calls, and ends the waiting of equal calls. It does not save an
+// answer that a budget has cut: the budget may admit the next call as a whole.
+func (l *cacheLookup) save() {
+	x := l.x
 	if !x.rec.Cut {
 		var complete []byte
 		if !x.answer.tap.Missed() {
 			complete = x.answer.tap.Bytes()
 		}
-		p.lead.Save(&x.rec.Record, x.rec.Info(), complete, false)
+		l.lead.Save(&x.rec.Record, x.rec.Info(), complete, false)
 	}
-	p.lead.End()
+	l.lead.End()
 }

@@ -17,7 +17,7 @@ import (
 // end finalises the record. It runs deferred and recovers nothing: a panic is
 // how reverse_proxy cuts an answer off, and must reach the server.
 func (x *exchange) end() {
-	defer func() { x.repetition.lead.End() }() // if a panic passes
+	defer func() { x.cache.lead.End() }() // if a panic passes
 	if x.usage != nil {
 		x.usage.Close()
 	}
@@ -36,7 +36,7 @@ func (x *exchange) end() {
 	}
 	x.settle(end)
 	x.rec.End(end)
-	x.repetition.save()
+	x.cache.save()
 	x.release()
 
 	x.request.free()

@@ -49,12 +49,12 @@ type exchange struct {
 	upstream  string              // provider by the upstream's host
 	warnings  []string
 
-	key        *access.Key        // nil for a call without one
-	account    *providers.Account // that pays, nil if the caller's own credentials pass
-	limit      *llmapp.Budget     // that the caller set to its own calls, nil for none
-	streams    bool               // a stream was asked for; false if the request was not read
-	cutter     *cut.Writer        // ends the stream, nil unless a budget may end it
-	repetition repetition
+	key     *access.Key        // nil for a call without one
+	account *providers.Account // that pays, nil if the caller's own credentials pass
+	limit   *llmapp.Budget     // that the caller set to its own calls, nil for none
+	streams bool               // a stream was asked for; false if the request was not read
+	cutter  *cut.Writer        // ends the stream, nil unless a budget may end it
+	cache   cacheLookup
 
 	returned bool  // false while a panic passes the next handler
 	err      error // what the next handler returned
@@ -65,7 +65,7 @@ func begin(h *Handler, r *http.Request) *exchange {
 	x := &exchange{h: h, ctx: r.Context(), mark: recorded{r.Context()}}
 	ctx, cancel := context.WithCancel(&x.mark)
 	x.r, x.cancel = r.WithContext(ctx), cancel
-	x.repetition.of = x
+	x.cache.x = x
 	offerWebSocketAlone(x.r.Header)
 	x.rec.Record.Path = r.URL.Path
 	x.rec.Record.Dialect = observe.Detect(h.Provider, r.URL.Path)
@@ -143,7 +143,7 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	if c.Refused != nil {
 		return nil, c.Refused
 	}
-	x.repetition.options = x.h.Cache.Options(&c.Cache)
+	x.cache.options = x.h.Cache.Options(&c.Cache)
 	if x.limit, err = money.CallerLimit(r.Org, c.RateLimitPolicy); err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.request.freeSent()
 	hideAccount(header, x.account)
 	if cache.Forbids(header) {
-		x.repetition.lead.Withhold()
+		x.cache.lead.Withhold()
 	}
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {
@@ -301,7 +301,7 @@ func (x *exchange) announce(header http.Header) {
 	if x.rec.Bill != nil {
 		x.rec.Bill.SetCallerLimit(x.ctx, header)
 	}
-	x.repetition.announce(header)
+	x.cache.announce(header)
 	if len(x.warnings) > 0 {
 		header["Service-Warnings"] = x.warnings
 	}
