@@ -170,22 +170,22 @@ func (a *archive) lose(contents int64, was *reach) {
 	a.contentLost(contents, zap.String("directory", a.dir))
 }
 
-// owed counts what a backend lacks of the sealed segments if it is at one position and was at
+// missing counts what a backend lacks of the sealed segments if it is at one position and was at
 // another. pruned is the time before which retention has deleted records.
-func (a *archive) owed(is, was storage.Position, pruned moment) (n recordCount) {
+func (a *archive) missing(is, was storage.Position, pruned moment) (n recordCount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for number, s := range a.segments {
 		if number <= was.Segment {
-			n.add(s.owed(number, is, pruned))
+			n.add(s.missing(number, is, pruned))
 		}
 	}
 	return n
 }
 
-// owed counts what a backend at a position lacks of a segment, at most: which entries before a
-// position in the segment began an exchange is not known.
-func (s *sealed) owed(number uint64, is storage.Position, pruned moment) recordCount {
+// missing returns an upper bound on what a backend at a position lacks of a segment: it is not known
+// which entries before a position in the segment began an exchange.
+func (s *sealed) missing(number uint64, is storage.Position, pruned moment) recordCount {
 	if number < is.Segment || moment(s.Newest) < pruned {
 		return recordCount{}
 	}
@@ -213,18 +213,18 @@ func (n recordCount) without(less recordCount) recordCount {
 	return recordCount{max(n.Records-less.Records, 0), max(n.Exchanges-less.Exchanges, 0)}
 }
 
-// lacks returns what a backend at a position lacked of a segment, and what of this it has not got
-// again: at most, if the position is in the segment.
-func (a *archive) lacks(is storage.Position, again *rebuild, pruned moment) (owed, lost recordCount) {
+// unrecovered returns what a backend at a position lacked of a segment, and what of this it has not got
+// again. Both are upper bounds if the position is in the segment.
+func (a *archive) unrecovered(is storage.Position, again *rebuild, pruned moment) (missing, lost recordCount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.segments[again.number]
-	owed = s.owed(again.number, is, pruned)
-	lost = s.owed(again.number, storage.Position{Segment: again.number}, pruned).without(again.given)
+	missing = s.missing(again.number, is, pruned)
+	lost = s.missing(again.number, storage.Position{Segment: again.number}, pruned).without(again.count)
 	if again.from > 0 && s.RawEntries > 0 {
 		lost = lost.atMost(int64(s.RawEntries) - int64(again.from) - again.after)
 	}
-	return owed, lost
+	return missing, lost
 }
 
 // next returns the first sealed segment between two numbers that has records which retention has

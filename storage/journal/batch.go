@@ -12,18 +12,18 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// cursor is the drain's place in the segments. segment is nil between two raw segments.
+// cursor is the drain's place in the segments.
 type cursor struct {
 	at      storage.Position // where the next segment is entered
-	segment *segment
-	scan    *scanner
-	entries uint32 // of the segment, at the scan's end
+	segment *segment         // nil between two raw segments
+	scan    *scanner         // of segment
+	entries uint32           // of the segment, at the scan's end
 	// exchanges counts entries that were the first of an exchange, or should have been.
 	exchanges int64
 	sealed    *rebuild // nil unless the place is in a sealed segment
 }
 
-// batch is a batch with what has to be booked when it is delivered.
+// batch is a batch with what delivered counts when the backend has it.
 type batch struct {
 	storage.Batch
 	start   storage.Position
@@ -40,7 +40,7 @@ type batch struct {
 	bytes     int64
 	gap       bool // entries of unknown records were lost
 	full      bool
-	given     *rebuild // a sealed segment that ends with this batch, else nil
+	rebuilt   *rebuild // a sealed segment that ends with this batch, nil if none does
 }
 
 // readBatch reads the next batch. It takes only the last version of a record.
@@ -119,59 +119,11 @@ func (dv *delivery) corrupt(d *batch, entries, exchanges int64) {
 
 // add adds an entry to the batch.
 func (dv *delivery) add(ctx context.Context, d *batch, e *entry) error {
-	o := dv.j.options.Load()
-	at := storage.Position{Segment: dv.cursor.segment.number, Ordinal: e.ordinal}
 	switch e.kind {
 	case kindRecord:
-		r := new(storage.Record)
-		var before *storage.Record
-		if n := len(d.Records); n > 0 {
-			before = d.Records[n-1]
-		}
-		if err := recordWire.parseAfter(e.metadata, r, before); err != nil {
-			return err
-		}
-		if err := dv.assets(ctx, r, e); err != nil {
-			o.Logger.Warn("the media of a request are not known", zap.Stringer("request_id", r.ID), zap.Error(err))
-		}
-		key := r.Key()
-		r.Charges = nil
-		if r.Number > 0 {
-			d.exchanges++
-			d.number = max(d.number, r.Number)
-			d.began[key] = true
-			dv.cursor.exchanges++
-			r.Number = 0
-		}
-		d.records = append(d.records, key)
-		r.Version = at
-		i, again := d.at[key]
-		dv.j.mu.Lock()
-		holds := dv.j.versions.recovered[at] || !again && dv.j.versions.hold(r, at)
-		if !holds {
-			dv.j.versions.supersede(d, key, at)
-		}
-		dv.j.mu.Unlock()
-		if holds {
-			return nil
-		}
-		if again {
-			d.Records[i] = r
-			return nil
-		}
-		d.at[key] = len(d.Records)
-		d.Records = append(d.Records, r)
+		return dv.addRecord(ctx, d, e)
 	case kindAnnotation:
-		a := new(storage.Annotation)
-		if err := annotationWire.parse(e.metadata, a); err != nil {
-			return err
-		}
-		dv.j.mu.Lock()
-		holds := dv.j.versions.recovered[at] || dv.j.versions.holdAnnotation(a, at)
-		dv.j.mu.Unlock()
-		if !holds {
-			d.Annotations = append(d.Annotations, a)
-		}
+		return dv.addAnnotation(d, e)
 	case kindLoss:
 		var l storage.Loss
 		if err := lossWire.parse(e.metadata, &l); err != nil {
@@ -180,6 +132,69 @@ func (dv *delivery) add(ctx context.Context, d *batch, e *entry) error {
 		d.losses = addLoss(d.losses, l)
 	}
 	return nil
+}
+
+// addRecord adds a version of a record to the batch, in place of an earlier version there, unless it is
+// held back.
+func (dv *delivery) addRecord(ctx context.Context, d *batch, e *entry) error {
+	r := new(storage.Record)
+	var before *storage.Record
+	if n := len(d.Records); n > 0 {
+		before = d.Records[n-1]
+	}
+	if err := recordWire.parseAfter(e.metadata, r, before); err != nil {
+		return err
+	}
+	if err := dv.assets(ctx, r, e); err != nil {
+		dv.j.options.logger().Warn("the media of a request are not known", zap.Stringer("request_id", r.ID), zap.Error(err))
+	}
+	key, at := r.Key(), dv.positionOf(e)
+	r.Charges = nil
+	if r.Number > 0 {
+		d.exchanges++
+		d.number = max(d.number, r.Number)
+		d.began[key] = true
+		dv.cursor.exchanges++
+		r.Number = 0
+	}
+	d.records = append(d.records, key)
+	r.Version = at
+	i, again := d.at[key]
+	dv.j.mu.Lock()
+	holds := dv.j.versions.recovered[at] || !again && dv.j.versions.hold(r, at)
+	if !holds {
+		dv.j.versions.supersede(d, key, at)
+	}
+	dv.j.mu.Unlock()
+	switch {
+	case holds:
+	case again:
+		d.Records[i] = r
+	default:
+		d.at[key] = len(d.Records)
+		d.Records = append(d.Records, r)
+	}
+	return nil
+}
+
+// addAnnotation adds an annotation to the batch, unless it is held back with its record.
+func (dv *delivery) addAnnotation(d *batch, e *entry) error {
+	a := new(storage.Annotation)
+	if err := annotationWire.parse(e.metadata, a); err != nil {
+		return err
+	}
+	at := dv.positionOf(e)
+	dv.j.mu.Lock()
+	defer dv.j.mu.Unlock()
+	if !dv.j.versions.recovered[at] && !dv.j.versions.holdAnnotation(a, at) {
+		d.Annotations = append(d.Annotations, a)
+	}
+	return nil
+}
+
+// positionOf returns the position of an entry in the segment that the drain reads.
+func (dv *delivery) positionOf(e *entry) storage.Position {
+	return storage.Position{Segment: dv.cursor.segment.number, Ordinal: e.ordinal}
 }
 
 // assets completes a record with what depends on where its content stands.

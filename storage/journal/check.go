@@ -278,7 +278,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 	return begun, nil
 }
 
-// match is given every record that the backend has.
+// match gets every record that the backend has.
 func (c *checker) match(r *storage.Record) {
 	delete(c.records, r.Key())
 	has, there := c.contents[r.Content.Segment]
@@ -304,7 +304,7 @@ func (c *checker) recoverable(backend storage.Position) int64 {
 			r.read(c.Journal, &d)
 		}
 	}
-	return r.given.Records
+	return r.count.Records
 }
 
 // sortAges needs all segments.
@@ -334,9 +334,9 @@ func (c *checker) outlived(r *storage.Record) bool {
 // segments.
 func (c *checker) compare(backend storage.Position) error {
 	if backend.Before(c.delivery.position) {
-		owed, lost := c.archive.owed(backend, c.delivery.position, c.pruned), c.delivery.expired(backend)
-		if lost.add(owed); lost.Records > 0 {
-			c.problem("%s is older than the segments beside it: it lacks %d versions of records and annotations, and the next start writes %d of them again", databaseName(c.dir), lost.Records, min(c.recoverable(backend), owed.Records))
+		missing, lost := c.archive.missing(backend, c.delivery.position, c.pruned), c.delivery.expired(backend)
+		if lost.add(missing); lost.Records > 0 {
+			c.problem("%s is older than the segments beside it: it lacks %d versions of records and annotations, and the next start writes %d of them again", databaseName(c.dir), lost.Records, min(c.recoverable(backend), missing.Records))
 		}
 	}
 	var rejected, content, missing int64

@@ -20,7 +20,7 @@ func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Co
 	defer r.Close()
 	c, err := r.Content(ctx, rec)
 	if c != nil {
-		// What surrounds them may be much more.
+		// The bodies are parts of a buffer that may be much larger.
 		c.Request.Data, c.Response.Data = bytes.Clone(c.Request.Data), bytes.Clone(c.Response.Data)
 	}
 	return c, err
@@ -31,12 +31,12 @@ func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Co
 // more.
 func (j *Journal) Removals() uint64 { return j.removals.Load() }
 
-// Answer returns the answer of a record as it came, of a stream the events: those of a CacheMiss
-// are kept so. It returns no data if Content would return no answer. A backend that keeps content
-// itself has streams only assembled.
+// Answer returns the answer of a record as the provider sent it: the events of a stream, if the record
+// is a CacheMiss. It returns no data if Content would return no answer. A backend that keeps
+// content itself has streams only assembled.
 func (j *Journal) Answer(ctx context.Context, rec *storage.Record) (storage.Body, error) {
 	if keeper, ok := j.backend.(storage.ContentKeeper); ok && !j.Pending(rec.Key()) {
-		c, err := keptContents{j, keeper}.Content(ctx, rec)
+		c, err := backendContents{j, keeper}.Content(ctx, rec)
 		if c == nil || err != nil {
 			return storage.Body{}, err
 		}
@@ -59,24 +59,23 @@ type contentReader struct {
 	j       *Journal
 	parts   storage.ContentPart
 	content storage.Content // as returned last
-	// unassembled reads streams as they came.
+	// unassembled returns the events of streams. Else their answers are assembled.
 	unassembled bool
 
-	segment uint64
+	segment uint64     // of the open file
 	file    sealedFile // nil when none is open
 	index   *sealedIndex
-	// rewrites is that of the archive from before the file was opened.
+	// rewrites is archive.rewrites from before the file was opened.
 	rewrites uint64
-	// frames are the frames that were read last, within cacheBytes, 0 for the constant of that name;
-	// reads counts the entries that were read.
+	// frames are the frames that were read last. Together they have at most cacheBytes, 0 for the
+	// constant of that name. reads counts the entries that were read.
 	cacheBytes int
 	frames     []*decodedFrame
 	reads      int
-	compressed []byte
+	compressed []byte // buffer for a frame as it is in the file
 	layout     layout
-	request    []byte // put together
-	// broken is where the damage was found.
-	broken brokenFrame
+	request    []byte      // buffer for a request that consists of chunks
+	broken     brokenFrame // where the damage was found
 
 	buffer    contentBuffer // of an entry of a raw segment
 	assembler transcript.Assembler
@@ -145,7 +144,7 @@ func (r *contentReader) read(rec *storage.Record) (bool, error) {
 	return r.readSealed(ref.Ordinal)
 }
 
-// headWindow suits reading heads that have content between them.
+// headWindow is how many bytes a scanner reads at once if it only reads the heads of entries.
 const headWindow = 4 << 10
 
 // readRaw reads the content of a record in a raw segment, in stored form. There is none if the
@@ -176,61 +175,12 @@ func (r *contentReader) readRaw(s *segment, scan *scanner, of *storage.Record) (
 	return true, nil
 }
 
-// assemble brings an answer that was read as it came into stored form, if that is asked for.
+// assemble assembles the answer of a stream, unless the reader is to return its events.
 func (r *contentReader) assemble(d plugins.Dialect) {
 	if c := &r.content; !r.unassembled {
 		c.Response.Data, c.Response.Type = r.assembler.Stored(observe.Transcript(d), c.Response.Type, c.Response.Data)
 	}
 }
 
-// headWire reads no more of a record than its key and its dialect.
+// headWire decodes only the key and the dialect of a record.
 var headWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11]}
-
-// keptContents reads content from a backend that keeps it, and from the journal while
-// the backend has not taken the record.
-type keptContents struct {
-	journal *Journal
-	keeper  storage.ContentKeeper
-}
-
-func (k keptContents) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
-	if k.journal.Pending(r.Key()) {
-		return k.journal.Content(ctx, r)
-	}
-	if k.journal.Erased(r.Key()) > 0 {
-		return nil, nil
-	}
-	return k.keeper.Content(ctx, r)
-}
-
-func (k keptContents) Reader(parts storage.ContentPart) storage.ContentReader {
-	return &keptReader{k, k.keeper.Reader(parts), k.journal.Reader(parts)}
-}
-
-// keptReader is the reader of keptContents.
-type keptReader struct {
-	keptContents
-	stored, pending storage.ContentReader
-}
-
-func (r *keptReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
-	if r.journal.Pending(rec.Key()) {
-		return r.pending.Content(ctx, rec)
-	}
-	if r.journal.Erased(rec.Key()) > 0 {
-		return nil, nil
-	}
-	return r.stored.Content(ctx, rec)
-}
-
-// Prefetch implements storage.Prefetcher.
-func (r *keptReader) Prefetch(records []*storage.Record) {
-	if p, ok := r.stored.(storage.Prefetcher); ok {
-		p.Prefetch(records)
-	}
-}
-
-func (r *keptReader) Close() {
-	r.stored.Close()
-	r.pending.Close()
-}

@@ -28,9 +28,9 @@ const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 
-	// maxGiven bounds the sealed segments of which the checkpoint says that the backend has them
-	// again: it has room for so many. With more, the drain waits until their list can be written.
-	maxGiven = 1000
+	// maxRebuilt bounds the sealed segments in checkpoint.Rebuilt, which has room for so many. With
+	// more, the drain waits until the list of sealed segments can be written.
+	maxRebuilt = 1000
 
 	never = math.MaxInt
 )
@@ -56,8 +56,8 @@ type delivery struct {
 	// rebuild is where the backend was before it had lost records: it gets the sealed segments
 	// between position and rebuild again. The drain alone changes it, with the mutex.
 	rebuild storage.Position
-	// given and rejected are those of the checkpoint.
-	given    map[uint64]recordCount
+	// rebuilt and rejected are those of the checkpoint.
+	rebuilt  map[uint64]recordCount
 	rejected []storage.Loss
 	// database is storage.Host.Database.
 	database string
@@ -83,8 +83,8 @@ type delivery struct {
 func (dv *delivery) takeCheckpoint(s *checkpoint) {
 	dv.j.identity = s.Journal
 	dv.position, dv.batchEnd, dv.rebuild, dv.database = s.Position, s.BatchEnd, s.Rebuild, s.Database
-	dv.given, dv.rejected = s.Given, parseLosses(s.Rejected)
-	dv.j.archive.noteRebuilt(s.Given)
+	dv.rebuilt, dv.rejected = s.Rebuilt, parseLosses(s.Rejected)
+	dv.j.archive.noteRebuilt(s.Rebuilt)
 }
 
 // run brings the backend up to date until the journal is closed and the
@@ -114,7 +114,7 @@ func (dv *delivery) run(ctx context.Context) {
 		if !dv.deliver(ctx, d) {
 			return
 		}
-		if dv.j.ledger.owes() { // while nothing is appended, nobody else saves them
+		if dv.j.ledger.hasUnsaved() { // while nothing is appended, nobody else saves them
 			dv.j.log.turn.Lock()
 			dv.j.saveLosses()
 			dv.j.log.turn.Unlock()
@@ -188,7 +188,7 @@ func (dv *delivery) deliver(ctx context.Context, d *batch) bool {
 		return false
 	}
 	dv.delivered(d, time.Since(start))
-	for len(dv.given) >= maxGiven && !dv.listGiven() {
+	for len(dv.rebuilt) >= maxRebuilt && !dv.saveRebuilt() {
 		select {
 		case <-ctx.Done():
 			return false
@@ -313,15 +313,15 @@ func (dv *delivery) delivered(d *batch, took time.Duration) {
 	dv.j.counts.Drains.add(took)
 	dv.advanceTo(d)
 	dv.rejected = nil // d.losses has them
-	if d.given != nil {
-		if dv.given == nil {
-			dv.given = make(map[uint64]recordCount)
+	if d.rebuilt != nil {
+		if dv.rebuilt == nil {
+			dv.rebuilt = make(map[uint64]recordCount)
 		}
-		dv.given[d.given.number] = d.given.given
+		dv.rebuilt[d.rebuilt.number] = d.rebuilt.count
 	}
 	dv.j.mu.Unlock()
 	dv.j.saveCheckpoint(storage.Position{})
-	if dv.listGiven() {
+	if dv.saveRebuilt() {
 		dv.j.saveCheckpoint(storage.Position{})
 	}
 	if recovered {

@@ -233,7 +233,7 @@ func (j *Journal) start(ctx context.Context) error {
 	j.log.turn.Lock()
 	j.saveLosses()
 	j.log.turn.Unlock()
-	j.delivery.listGiven()
+	j.delivery.saveRebuilt()
 	j.saveCheckpoint(s.BatchEnd)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
@@ -264,7 +264,7 @@ func (j *Journal) Backend() storage.Backend { return j.backend }
 // journal.
 func (j *Journal) Contents() storage.Contents {
 	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
-		return keptContents{j, keeper}
+		return backendContents{j, keeper}
 	}
 	return j
 }

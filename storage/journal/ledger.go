@@ -279,8 +279,8 @@ func (l *ledger) putBack(losses []storage.Loss) {
 	}
 }
 
-// owes reports whether there are losses that no segment has.
-func (l *ledger) owes() bool {
+// hasUnsaved reports whether there are losses that no segment has.
+func (l *ledger) hasUnsaved() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unsaved != nil

@@ -57,9 +57,9 @@ type rebuild struct {
 	number uint64
 	reader contentReader
 	block  int         // of the segment, which is read next
-	given  recordCount // so far
+	count  recordCount // of the records that were read so far
 	from   uint32      // the ordinal at which the backend was in the segment
-	after  int64       // the records given so far whose content is not before from
+	after  int64       // the records read so far whose content is not before from
 }
 
 // readSealed adds to a batch the next records of the sealed segment that the drain has come to. It
@@ -152,7 +152,7 @@ func (r *rebuild) read(j *Journal, d *batch) {
 		of.Version, of.Content = at, storage.ContentRef(at)
 		d.Records = append(d.Records, of)
 		d.began[of.Key()] = n.Exchanges > 0
-		r.given.add(n)
+		r.count.add(n)
 		if item.ordinal >= r.from {
 			r.after++
 		}
@@ -172,11 +172,11 @@ func parseSealed(item []byte, to *storage.Record) (recordCount, error) {
 func (dv *delivery) endSealed(d *batch, r *rebuild) {
 	r.reader.Close()
 	c := &dv.cursor
-	owed, lacks := dv.j.archive.lacks(c.at, r, dv.j.checkpoints.pruned())
+	missing, unrecovered := dv.j.archive.unrecovered(c.at, r, dv.j.checkpoints.pruned())
 	now := dv.j.options.now()
-	lost := storage.Loss{Reason: storage.LostDatabase, From: now, To: now, Count: lacks.Records, Exchanges: lacks.Exchanges}
-	d.exchanges += owed.Exchanges - lost.Exchanges
-	d.given, d.End = r, storage.Position{Segment: r.number + 1}
+	lost := storage.Loss{Reason: storage.LostDatabase, From: now, To: now, Count: unrecovered.Records, Exchanges: unrecovered.Exchanges}
+	d.exchanges += missing.Exchanges - lost.Exchanges
+	d.rebuilt, d.End = r, storage.Position{Segment: r.number + 1}
 	dv.j.mu.Lock()
 	if lost.Count > 0 {
 		d.losses = addLoss(d.losses, lost)
@@ -186,33 +186,33 @@ func (dv *delivery) endSealed(d *batch, r *rebuild) {
 	dv.j.mu.Unlock()
 }
 
-// listGiven has the list of sealed segments say which of them the backend has again, and reports
-// whether it has: only then may the checkpoint no longer say so, since an end of the process between
-// the two files must not count what a segment lacks twice.
-func (dv *delivery) listGiven() bool {
-	if len(dv.given) == 0 {
+// saveRebuilt saves in the list of sealed segments which of them the backend got again, and reports
+// whether the list has been written. Only then may the checkpoint drop them: a crash between the two
+// files must not count twice what a segment lacks.
+func (dv *delivery) saveRebuilt() bool {
+	if len(dv.rebuilt) == 0 {
 		return false
 	}
-	dv.j.archive.noteRebuilt(dv.given)
+	dv.j.archive.noteRebuilt(dv.rebuilt)
 	if dv.j.archive.save() != nil {
 		return false
 	}
 	dv.j.mu.Lock()
 	defer dv.j.mu.Unlock()
-	dv.given = nil
+	dv.rebuilt = nil
 	return true
 }
 
-// owe changes which sealed segments the backend gets again, when its position proves to be
-// another. Their exchanges change from recorded to waiting, or from waiting to recorded. It needs
+// moveRebuild changes which sealed segments the backend gets again, because its position is to and not
+// from. Their exchanges change from recorded to waiting, or from waiting to recorded. It needs
 // the mutex.
-func (dv *delivery) owe(from, to storage.Position, pruned moment) {
+func (dv *delivery) moveRebuild(from, to storage.Position, pruned moment) {
 	was := dv.rebuild
-	before := dv.j.archive.owed(from, was, pruned)
+	before := dv.j.archive.missing(from, was, pruned)
 	if to.Before(from) && was.Before(from) {
 		was = from
 	}
-	dv.j.ledger.withdrawn(dv.j.archive.owed(to, was, pruned).Exchanges - before.Exchanges)
+	dv.j.ledger.withdrawn(dv.j.archive.missing(to, was, pruned).Exchanges - before.Exchanges)
 	dv.rebuild = was
 }
 
@@ -223,8 +223,8 @@ func (dv *delivery) countDatabaseLoss(from, is storage.Position) {
 	if !is.Before(from) {
 		return
 	}
-	owed, lost := dv.j.archive.owed(is, from, dv.j.checkpoints.pruned()), dv.expired(is)
-	if owed.Records+lost.Records == 0 {
+	missing, lost := dv.j.archive.missing(is, from, dv.j.checkpoints.pruned()), dv.expired(is)
+	if missing.Records+lost.Records == 0 {
 		return
 	}
 	what := "is older than it was"
@@ -235,7 +235,7 @@ func (dv *delivery) countDatabaseLoss(from, is storage.Position) {
 		dv.j.ledger.databaseLost(lost, dv.j.options.now())
 	}
 	dv.j.witness.tell(FileDamage{File: databaseName(dv.j.dir), Found: fmt.Sprintf(
-		"%s: of the %d versions of records and annotations in sealed segments, it gets the records again that have their bodies there; the others, and %d of segments that are deleted, are lost", what, owed.Records, lost.Records)})
+		"%s: of the %d versions of records and annotations in sealed segments, it gets the records again that have their bodies there; the others, and %d of segments that are deleted, are lost", what, missing.Records, lost.Records)})
 	dv.j.log.turn.Lock()
 	dv.j.saveLosses()
 	dv.j.log.turn.Unlock()

@@ -120,7 +120,7 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 // replay counts the entries of earlier processes that the backend has not taken.
 func (j *Journal) replay() (unapplied backlog, err error) {
 	j.delivery.cursor.at = j.delivery.position
-	unapplied.exchanges = j.archive.owed(j.delivery.position, j.delivery.rebuild, j.checkpoints.pruned()).Exchanges
+	unapplied.exchanges = j.archive.missing(j.delivery.position, j.delivery.rebuild, j.checkpoints.pruned()).Exchanges
 	j.pendingBytes, unapplied.damaged, err = entries(j.log.readings(j.delivery.position), j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		var l loss
@@ -217,7 +217,7 @@ func (dv *delivery) relocate(to storage.Position) error {
 		dv.rejected = nil
 	}
 	dv.position, dv.batchEnd = to, storage.Position{}
-	dv.owe(from, to, pruned)
+	dv.moveRebuild(from, to, pruned)
 	dv.j.log.reserveNumber(to.Segment + 1)
 	low, high, sign := to, from, int64(1) // the backend has less
 	if from.Before(to) {
