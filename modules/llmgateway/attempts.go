@@ -13,13 +13,6 @@ import (
 // follow. Each target is tried again as the policy allows, and then the next one. It returns the
 // alias of the target that answered, nil if none did, or if it has no alias.
 func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
-	var (
-		deadline = time.Now().Add(c.h.policy.TryDuration)
-		last     *attempt // the latest one that was sent: its failure is the answer unless another follows
-		failures []apierror.Attempt
-		failure  *plugins.Error
-		outcome  routing.Outcome
-	)
 	places := c.cache.places
 	if places == nil {
 		var err error
@@ -28,52 +21,30 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			return nil
 		}
 	}
-	breakers := c.h.breakers()
+	deadline := time.Now().Add(c.h.policy.TryDuration)
+	tried := attempts{call: c}
+	var outcome routing.Outcome
 	for i, tries := 0, 1; i < len(places); {
-		target, final := places[i].Target, i == len(places)-1
-		a, err := c.prepare(target, len(failures)+1)
-		if err != nil { // nothing was sent: another target may take what this one does not
-			outcome, failure = routing.Failover, apierror.Of(err)
-		} else {
-			if last != nil {
-				last.x.Supersede(last.end)
+		outcome = tried.add(places[i:])
+		if outcome == routing.Answered {
+			if len(places) > 1 {
+				c.affinity().tell(places[i].Target, tried.last.x.Record.Usage.Input)
 			}
-			last = a
-			if places[i].State == routing.Warm {
-				a.x.Equals = routing.Equals(places[i:])
-			}
-			outcome, failure = a.sendCounted(c.h.policy.FirstByte(c.input.streams(), final))
-			a.observe(outcome, failure)
-			if outcome != routing.Answered && c.ctx.Err() == nil && a.isFirst() {
-				c.cache.lead.Withhold()
-			}
-			if outcome == routing.Answered {
-				breakers.Succeeded(target.Circuit)
-				if len(places) > 1 {
-					c.affinity().tell(target, a.x.Record.Usage.Input)
-				}
-				return target.Alias
-			}
-			if outcome == routing.Retry || failure.Status >= 500 {
-				breakers.Failed(target.Circuit)
-			}
+			return places[i].Target.Alias
 		}
-		failures = append(failures, apierror.Attempt{Target: target.Name, Status: failure.Status, Message: failure.Message})
 		if outcome == routing.Again {
 			continue
 		}
-		if failure.Code == plugins.ContextExceeded && outcome == routing.Abort {
+		if outcome == routing.Abort {
 			// A larger model may take it, also one that has failed before: its failure passes.
-			if larger := places[i].Larger(places); len(larger) > 0 {
+			if larger := places[i].Larger(places); tried.failure.Code == plugins.ContextExceeded && len(larger) > 0 {
 				places, i, tries = larger, 0, 1
 				continue
 			}
-		}
-		if outcome == routing.Abort {
 			break
 		}
-		atOnce := waits(failure) && !final && places[i+1].CanReplace(&places[i])
-		if pause, ok := c.h.policy.Pause(tries, failure.RetryAfter, deadline); ok && outcome == routing.Retry && !atOnce {
+		atOnce := waits(tried.failure) && i < len(places)-1 && places[i+1].CanReplace(&places[i])
+		if pause, ok := c.h.policy.Pause(tries, tried.failure.RetryAfter, deadline); ok && outcome == routing.Retry && !atOnce {
 			tries++
 			if !routing.Sleep(c.ctx, pause) {
 				break
@@ -84,23 +55,80 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			break
 		}
 	}
-	if len(failures) == 1 && outcome == routing.Abort {
-		failures = nil // there was no choice to tell of
+	if len(tried.failures) == 1 && outcome == routing.Abort {
+		tried.failures = nil // there was no choice to tell of
 	}
-	switch {
-	case c.dialect.CountsTokens() && failure.Code == unsupportedEndpoint && !c.controls.Strict:
-		if last != nil {
-			last.x.Supersede(last.end)
-		}
-		c.at(places[0].Target).answerEstimate()
-		return nil
-	case last == nil:
-		c.refuse(failure)
-		return nil
-	}
-	last.answerFailure()
-	c.writeError(apierror.To(c.r, c.dialect, last.failure), failures...)
+	tried.answerFailure(places[0].Target)
 	return nil
+}
+
+// attempts are the attempts of a call.
+type attempts struct {
+	call     *call
+	last     *attempt           // the latest one that was sent: its failure is the answer unless another follows
+	failure  *plugins.Error     // of the latest one, nil if it answered
+	failures []apierror.Attempt // of all
+}
+
+// add makes an attempt at the first of the places that remain, and returns its outcome.
+func (t *attempts) add(places []routing.Place) (outcome routing.Outcome) {
+	target := places[0].Target
+	a, err := t.call.prepare(target, len(t.failures)+1)
+	if err == nil {
+		outcome = t.send(a, places)
+	} else { // nothing was sent: another target may take what this one does not
+		outcome, t.failure = routing.Failover, apierror.Of(err)
+	}
+	if outcome != routing.Answered {
+		t.failures = append(t.failures, apierror.Attempt{Target: target.Name, Status: t.failure.Status, Message: t.failure.Message})
+	}
+	return outcome
+}
+
+// send sends the attempt at the first of the places that remain.
+func (t *attempts) send(a *attempt, places []routing.Place) (outcome routing.Outcome) {
+	c, circuit := t.call, places[0].Target.Circuit
+	t.supersede()
+	t.last = a
+	if places[0].State == routing.Warm {
+		a.x.Equals = routing.Equals(places)
+	}
+	outcome, t.failure = a.sendCounted(c.h.policy.FirstByte(c.input.streams(), len(places) == 1))
+	a.observe(outcome, t.failure)
+	if outcome == routing.Answered {
+		c.h.breakers().Succeeded(circuit)
+		return outcome
+	}
+	if c.ctx.Err() == nil && a.isFirst() {
+		c.cache.lead.Withhold()
+	}
+	if outcome == routing.Retry || t.failure.Status >= 500 {
+		c.h.breakers().Failed(circuit)
+	}
+	return outcome
+}
+
+// supersede ends the record of the latest attempt, because something else answers the client.
+func (t *attempts) supersede() {
+	if t.last != nil {
+		t.last.x.Supersede(t.last.end)
+	}
+}
+
+// answerFailure answers the client after no attempt has: with an estimate if the tokens of a request for
+// the target first cannot be counted, else with the failure.
+func (t *attempts) answerFailure(first routing.Target) {
+	c := t.call
+	switch {
+	case c.dialect.CountsTokens() && t.failure.Code == unsupportedEndpoint && !c.controls.Strict:
+		t.supersede()
+		c.at(first).answerEstimate()
+	case t.last == nil:
+		c.refuse(t.failure)
+	default:
+		t.last.answerFailure()
+		c.writeError(apierror.To(c.r, c.dialect, t.last.failure), t.failures...)
+	}
 }
 
 // answerFailure makes the record of a failed attempt the record of the call.
