@@ -47,7 +47,7 @@ func readCodex(f *file) {
 		case "session_meta":
 			// A fork begins with the lines of the session that it continues, some with new times:
 			// https://github.com/ryoppippi/ccusage/issues/1370
-			if s.Origin = f.once(payload.Get("id").Str); s.Common.Session != "" {
+			if s.Origin = f.intern(payload.Get("id").Str); s.Common.Session != "" {
 				continue
 			}
 			c := Call{
@@ -56,14 +56,14 @@ func readCodex(f *file) {
 			}
 			if source := payload.Get("source.subagent"); source.Exists() { // a thread of its own
 				c.SubAgent = c.Session
-				c.Session = first(source.Get("thread_spawn.parent_thread_id"), gjson.Result{Str: c.Session})
+				c.Session = firstText(source.Get("thread_spawn.parent_thread_id"), gjson.Result{Str: c.Session})
 			}
-			s.Common = f.own(c)
+			s.Common = f.internTexts(c)
 		case "turn_context":
 			c := s.Common
-			c.Model = first(payload.Get("model"), gjson.Result{Str: c.Model})
-			c.Project = first(payload.Get("cwd"), gjson.Result{Str: c.Project})
-			s.Common = f.own(c)
+			c.Model = firstText(payload.Get("model"), gjson.Result{Str: c.Model})
+			c.Project = firstText(payload.Get("cwd"), gjson.Result{Str: c.Project})
+			s.Common = f.internTexts(c)
 		case "event_msg":
 			info := payload.Get("info")
 			now, last := info.Get("total_token_usage"), info.Get("last_token_usage")
@@ -83,8 +83,8 @@ func readCodex(f *file) {
 
 func codexUsage(v gjson.Result) plugins.Usage {
 	return plugins.Usage{
-		Input: count(v.Get("input_tokens")), CacheRead: count(v.Get("cached_input_tokens")), CacheWrite: count(v.Get("cache_write_input_tokens")),
-		Output: count(v.Get("output_tokens")), Reasoning: count(v.Get("reasoning_output_tokens")),
+		Input: tokenCount(v.Get("input_tokens")), CacheRead: tokenCount(v.Get("cached_input_tokens")), CacheWrite: tokenCount(v.Get("cache_write_input_tokens")),
+		Output: tokenCount(v.Get("output_tokens")), Reasoning: tokenCount(v.Get("reasoning_output_tokens")),
 	}
 }
 

@@ -20,25 +20,25 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// file is what is known of a file of an agent. The index has the exported fields.
+// file is a log of an agent, as far as it is read. The exported fields are saved in the index.
 type file struct {
 	agent *Agent
 	Path  string
-	Stamp stamp // when it was read
+	Stamp stamp // of the version that was read
 	Calls []Call
 	Taken int // how many of Calls were taken
-	// Skipped has how many lines were not read, by the reason.
+	// Skipped counts the lines that were skipped, by the reason.
 	Skipped map[string]int
 
-	// Of a file of lines, which may grow:
-	Offset int64  // in bytes, where the first line begins that was not read
-	Before uint32 // the checksum of what is before Offset
+	// These are of a file of lines, which may grow. They are zero for other files.
+	Offset int64  // in bytes, of the first line that is not read
+	Before uint32 // checksum of the bytes before Offset
 	Codex  codexSession
 
-	texts map[string]string // texts that repeat, each once
+	texts map[string]string // interned texts, nil unless update runs
 }
 
-// stamp tells versions of a file apart. That of a database includes the log beside it.
+// stamp tells versions of a file apart. The stamp of a database includes its write-ahead log.
 type stamp struct {
 	Size    int64
 	Changed time.Time // zero if unknown
@@ -61,7 +61,7 @@ func stampOf(path string) (s stamp) {
 
 func (s stamp) equal(other stamp) bool { return s.Size == other.Size && s.Changed.Equal(other.Changed) }
 
-// before tells whether the file was last changed before a time.
+// before reports whether the file was last changed before a time.
 func (s stamp) before(t time.Time) bool { return !s.Changed.IsZero() && s.Changed.Before(t) }
 
 // update reads what was added to the file, or all of it if it was changed otherwise.
@@ -77,8 +77,8 @@ func (f *file) update() {
 	f.Before = f.checksum()
 }
 
-// checksum is that of the last bytes before Offset. They tell whether a file has only grown, as
-// lines differ by their ids and times.
+// checksum returns the checksum of the last bytes before Offset. It shows whether a file has only grown,
+// because lines differ in their ids and times.
 func (f *file) checksum() uint32 {
 	in, err := os.Open(f.Path)
 	if err != nil {
@@ -110,45 +110,59 @@ func (f *file) lines(signs ...string) func(yield func(gjson.Result) bool) {
 			return
 		}
 		defer in.Close()
-		r := bufio.NewReaderSize(io.NewSectionReader(in, f.Offset, math.MaxInt64-f.Offset), 1<<20)
-		var long []byte // a line that the buffer does not hold, without what is beyond maxLine
-		var size int64  // of the line in bytes
+		r := lineReader{Reader: bufio.NewReaderSize(io.NewSectionReader(in, f.Offset, math.MaxInt64-f.Offset), 1<<20)}
 		for {
-			line, err := r.ReadSlice('\n')
-			size += int64(len(line))
-			if full := errors.Is(err, bufio.ErrBufferFull); full || len(long) > 0 {
-				if len(long) < maxLine {
-					long = append(long, line...)
-				}
-				if line = long; full {
-					continue
-				}
-			}
+			line, size, err := r.next()
 			if err != nil && !errors.Is(err, io.EOF) {
 				f.fail(err)
 				return
 			}
-			read := err == nil
+			complete := err == nil
 			switch {
 			case size >= maxLine:
-				if read {
+				if complete {
 					f.skip(longLine)
 				}
 			case !slices.ContainsFunc(signs, func(sign string) bool { return bytes.Contains(line, []byte(sign)) }):
 			case plugins.ValidJSON(line):
-				if read = true; !yield(gjson.ParseBytes(line)) {
+				if complete = true; !yield(gjson.ParseBytes(line)) {
 					return
 				}
-			case read:
+			case complete:
 				f.skip(brokenLine)
 			}
-			if read {
+			if complete {
 				f.Offset += size
 			}
 			if err != nil {
 				return
 			}
-			long, size = long[:0], 0
+		}
+	}
+}
+
+// lineReader reads lines of any length.
+type lineReader struct {
+	*bufio.Reader
+	long []byte // the last line that was longer than the buffer, up to about maxLine
+}
+
+// next returns the next line with its end, and its size in bytes. A line longer than maxLine is cut.
+// The line is valid until the next call. At the end of the file, err is io.EOF and the line has no end.
+func (r *lineReader) next() (line []byte, size int64, err error) {
+	r.long = r.long[:0]
+	for {
+		line, err = r.ReadSlice('\n')
+		size += int64(len(line))
+		full := errors.Is(err, bufio.ErrBufferFull)
+		if !full && len(r.long) == 0 {
+			return line, size, err
+		}
+		if len(r.long) < maxLine {
+			r.long = append(r.long, line...)
+		}
+		if !full {
+			return r.long, size, err
 		}
 	}
 }
@@ -174,14 +188,15 @@ func (f *file) skip(reason string) {
 	f.Skipped[reason]++
 }
 
-// fail says why the file cannot be read now. The next update tries again.
+// fail notes why the file cannot be read now. The next update tries again.
 func (f *file) fail(err error) {
 	f.skip(err.Error())
 	f.Stamp, f.Offset = stamp{}, 0
 }
 
-// once returns a text that shares its memory with equal ones of the file, and not with a line.
-func (f *file) once(text string) string {
+// intern returns a copy of a text that equal texts of the file share. The copy does not keep a whole line
+// in memory.
+func (f *file) intern(text string) string {
 	shared, ok := f.texts[text]
 	if !ok {
 		shared = strings.Clone(text)
@@ -206,48 +221,14 @@ func (f *file) add(c Call) {
 			f.Calls[n-1].grow(&c)
 			return
 		}
-		f.Calls = append(f.Calls, f.own(c))
+		f.Calls = append(f.Calls, f.internTexts(c))
 	}
 }
 
-// own returns a call whose texts share their memory with equal ones of the file, and not with a line.
-func (f *file) own(c Call) Call {
+// internTexts returns the call with its texts interned.
+func (f *file) internTexts(c Call) Call {
 	for _, text := range []*string{&c.Model, &c.Session, &c.Project, &c.Branch, &c.SubAgent, &c.Provider, &c.Tier} {
-		*text = f.once(*text)
+		*text = f.intern(*text)
 	}
 	return c
-}
-
-// count returns a number of tokens, unknown if it is none.
-func count(v gjson.Result) plugins.Count {
-	if v.Type != gjson.Number || v.Num < 0 || v.Num >= 1<<53 {
-		return plugins.Count{}
-	}
-	return plugins.Known(v.Int())
-}
-
-// inHome returns a folder that an environment variable names, else one of the home directory.
-func inHome(variable string, folder ...string) string {
-	if dir := os.Getenv(variable); dir != "" {
-		return dir
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(append([]string{home}, folder...)...)
-}
-
-func timeOf(v gjson.Result) time.Time {
-	at, _ := time.Parse(time.RFC3339, v.Str) // zero if it is none
-	return at
-}
-
-// first returns the first text that is not empty.
-func first(texts ...gjson.Result) string {
-	var s string
-	for _, t := range texts {
-		s = cmp.Or(s, t.Str)
-	}
-	return s
 }

@@ -28,12 +28,12 @@ var gemini = &Agent{
 			if m.Get("type").Str != "gemini" || !tokens.IsObject() {
 				return
 			}
-			thoughts := count(tokens.Get("thoughts"))
+			thoughts := tokenCount(tokens.Get("thoughts"))
 			f.add(Call{
 				At: timeOf(m.Get("timestamp")), Provider: "gemini", Model: m.Get("model").Str, Session: session, Project: project,
 				Usage: plugins.Usage{
-					Input: count(tokens.Get("input")).Plus(count(tokens.Get("tool"))), CacheRead: count(tokens.Get("cached")),
-					Output: count(tokens.Get("output")).Plus(thoughts), Reasoning: thoughts,
+					Input: tokenCount(tokens.Get("input")).Plus(tokenCount(tokens.Get("tool"))), CacheRead: tokenCount(tokens.Get("cached")),
+					Output: tokenCount(tokens.Get("output")).Plus(thoughts), Reasoning: thoughts,
 				},
 				ID: m.Get("id").Str,
 			})

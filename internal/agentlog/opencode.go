@@ -79,14 +79,14 @@ func (f *file) addOpencodeMessage(session, root string, m gjson.Result) {
 	if m.Get("role").Str != "assistant" || !tokens.IsObject() || !completed.Exists() || m.Get("error").Exists() && tokens.Get("output").Num == 0 {
 		return
 	}
-	read, write, reasoning := count(tokens.Get("cache.read")), count(tokens.Get("cache.write")), count(tokens.Get("reasoning"))
+	read, write, reasoning := tokenCount(tokens.Get("cache.read")), tokenCount(tokens.Get("cache.write")), tokenCount(tokens.Get("reasoning"))
 	c := Call{
 		Provider: m.Get("providerID").Str, Model: m.Get("modelID").Str, Session: root,
-		Project: first(m.Get("path.root"), m.Get("path.cwd")),
+		Project: firstText(m.Get("path.root"), m.Get("path.cwd")),
 		// opencode counts what the cache served, and what was thought, apart.
 		Usage: plugins.Usage{
-			Input: count(tokens.Get("input")).Plus(read).Plus(write), CacheRead: read, CacheWrite: write,
-			Output: count(tokens.Get("output")).Plus(reasoning), Reasoning: reasoning,
+			Input: tokenCount(tokens.Get("input")).Plus(read).Plus(write), CacheRead: read, CacheWrite: write,
+			Output: tokenCount(tokens.Get("output")).Plus(reasoning), Reasoning: reasoning,
 		},
 	}
 	if c.Project == "/" { // outside a repository
