@@ -195,10 +195,10 @@ func (x *Exchange) Commit(end storage.EndState) {
 		r.ErrorType = ""
 	}
 	x.update()
-	x.explain()
+	x.setErrorMessage()
 	if x.silent = end == storage.UpstreamAborted && r.ErrorType == ""; x.silent {
 		if r.ErrorType = plugins.Refused(0, "").Type; !x.Info().Content {
-			x.explain() // what came may state an error in a shape of no dialect
+			x.setErrorMessage() // what came may state an error in a shape of no dialect
 		}
 	}
 	x.charge(bound.Used{Cost: r.Cost, Usage: r.Usage})
@@ -254,7 +254,7 @@ func (x *Exchange) measure() {
 		if r.ErrorType == "" || r.ErrorType == observe.Unnamed && errorType != "" {
 			r.ErrorType = errorType
 		}
-		r.ErrorType = named(r.ErrorType, r.Status.N)
+		r.ErrorType = errorTypeOf(r.ErrorType, r.Status.N)
 		if x.Cut {
 			r.Finish = budgetCut
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// explain says in the record why the call failed, if it did. Weir's own words are kept also if
-// content is omitted, except those of a 400, which may quote the request.
-func (x *Exchange) explain() {
+// setErrorMessage sets why the call failed in the record, if it did. A message of Weir is recorded also if
+// content is omitted, except that of a 400, which may quote the request.
+func (x *Exchange) setErrorMessage() {
 	r := &x.Record
 	switch e := x.Refusal; {
 	case e == nil:
@@ -28,9 +28,9 @@ func (x *Exchange) explain() {
 	}
 }
 
-// named returns the type of an error: the provider's, or that of the status for text, a page or an
-// unknown shape.
-func named(errorType string, status int64) string {
+// errorTypeOf returns the type of an error: the provider's, or that of the status if the provider names
+// none, as in a text or a page. It is "" if there is no error.
+func errorTypeOf(errorType string, status int64) string {
 	switch failed := status >= http.StatusBadRequest && status != storage.StatusClientLeft; {
 	case errorType != "" && errorType != observe.Unnamed:
 		return errorType
@@ -42,29 +42,37 @@ func named(errorType string, status int64) string {
 	return ""
 }
 
-// reportedError returns the provider's words for an error: those that were found as the answer
-// passed, else those in the body that is kept of it. There are none if content is omitted, because
-// they may quote it.
+// reportedError returns the provider's message of an error: the one that was seen as the answer
+// passed, or else the one in the recorded body. It is "" if content is omitted, because
+// the message may quote it.
 func reportedError(r *storage.Record, seen *plugins.ResponseInfo, body storage.Body) string {
 	if r.RequestOmitted || r.ResponseOmitted || r.Status.N == storage.StatusClientLeft || seen.ErrorType == "" && r.ErrorType == "" && r.Status.N < http.StatusBadRequest {
 		return ""
 	}
 	message := seen.ErrorMessage
-	switch {
-	case message != "":
-	case strings.HasPrefix(body.Type, "text/event-stream"):
+	if message == "" {
+		message = errorIn(body, r.Status.N)
+	}
+	return redact.Message(message, storage.MaxErrorMessage)
+}
+
+// errorIn returns the message of the error in the body of an answer with this status, "" if it has none.
+func errorIn(body storage.Body, status int64) (message string) {
+	if strings.HasPrefix(body.Type, "text/event-stream") {
 		for data := range streams.SSEData(body.Data) {
 			if plugins.ValidJSON(data) {
 				message = plugins.ErrorMessage(gjson.ParseBytes(data))
 			}
 		}
-	case r.Status.N < http.StatusBadRequest && !plugins.ValidJSON(body.Data) && !bytes.HasPrefix(bytes.TrimSpace(body.Data), []byte("<")):
-		// The text of an answer that broke off is content, and no error.
-	default:
-		message = plugins.ErrorMessage(plugins.ErrorBody(body.Data))
-		if message == "" && strings.HasPrefix(body.Type, "text/plain") && !plugins.ValidJSON(body.Data) {
-			message = string(body.Data[:min(len(body.Data), storage.MaxErrorMessage)])
-		}
+		return message
 	}
-	return redact.Message(message, storage.MaxErrorMessage)
+	isJSON := plugins.ValidJSON(body.Data)
+	if status < http.StatusBadRequest && !isJSON && !bytes.HasPrefix(bytes.TrimSpace(body.Data), []byte("<")) {
+		return "" // the text of an answer that broke off is content, and no error
+	}
+	message = plugins.ErrorMessage(plugins.ErrorBody(body.Data))
+	if message == "" && !isJSON && strings.HasPrefix(body.Type, "text/plain") {
+		message = string(body.Data[:min(len(body.Data), storage.MaxErrorMessage)])
+	}
+	return message
 }
