@@ -127,7 +127,7 @@ func (c *checker) step(kind string, e gjson.Result) error {
 		return fmt.Errorf("output_index %q was not announced", index.Raw)
 	}
 	i := c.items[index.Int()]
-	if i.closed != nil {
+	if i.final != nil {
 		return fmt.Errorf("item %d is closed", index.Int())
 	}
 	if kind == "response.output_item.done" {
@@ -235,10 +235,10 @@ func (c *checker) output(status string, output gjson.Result) error {
 		return fmt.Errorf("output has %d items, and %d were streamed", len(got), len(c.items))
 	}
 	for n, i := range c.items {
-		if i.closed == nil && status != "failed" {
+		if i.final == nil && status != "failed" {
 			return fmt.Errorf("item %d was not closed", n)
 		}
-		arguments := gjson.GetBytes(i.closed, "arguments")
+		arguments := gjson.GetBytes(i.final, "arguments")
 		cut := arguments.Exists() && !gjson.Valid(arguments.Str)
 		if i.status() == "incomplete" && status != "failed" && (status != "incomplete" || n < len(c.items)-1 && !cut) {
 			return fmt.Errorf("item %d is incomplete: only the last one of an incomplete response may be, and calls whose arguments are cut off", n)
@@ -246,9 +246,9 @@ func (c *checker) output(status string, output gjson.Result) error {
 		if n >= len(got) {
 			continue
 		}
-		if i.closed != nil {
-			if !equal(got[n].Raw, i.closed) {
-				return fmt.Errorf("output[%d] differs from the item that was streamed: %s, want %s", n, got[n].Raw, i.closed)
+		if i.final != nil {
+			if !equal(got[n].Raw, i.final) {
+				return fmt.Errorf("output[%d] differs from the item that was streamed: %s, want %s", n, got[n].Raw, i.final)
 			}
 			continue
 		}

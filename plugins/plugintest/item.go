@@ -7,34 +7,36 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// item is an item of the output, put together from its events.
+// item is an item of the output of the Responses API, assembled from its events.
 type item struct {
 	id    string
 	kind  string
-	added gjson.Result
-	texts []*text // in the order of their opening; the last one may be open
+	added gjson.Result // of response.output_item.added
+	texts []*text      // in the order in which they open; only the last one may be open
 
-	closed []byte // the item that ended it
+	final []byte // the item of response.output_item.done, nil before that event
 }
 
-// text is what deltas add up to: a part's text, a call's arguments.
+// text is a text that comes in deltas: of a part, or the arguments of a call.
 type text struct {
-	events      string // what its events' types begin with
-	index       int64
+	events      string // prefix of the types of its events, a key of textForms
+	index       int64  // among the parts of its list
 	text        strings.Builder
 	annotations int64
 	complete    bool // its .done came
 	ended       bool // nothing may follow
 }
 
-type form struct {
-	part  string // what the events of its part begin with, "" if it is none
-	index string // key of its index
-	field string // key of the whole text in .done and in the part
-	list  string // where in the item the parts stand; "" is the item itself
+// textForm says where a text stands in events and in the item.
+type textForm struct {
+	part  string // prefix of the types of its part's events, "" if the text is not a part
+	index string // key of its index in events
+	field string // key of the complete text in .done and in the part
+	list  string // key of the list of parts in the item, "" if the text is a field of the item
 }
 
-var forms = map[string]form{
+// textForms are the forms of texts, by the prefix of the types of their events.
+var textForms = map[string]textForm{
 	"response.output_text":             {"response.content_part", "content_index", "text", "content"},
 	"response.refusal":                 {"response.content_part", "content_index", "refusal", "content"},
 	"response.reasoning_text":          {"response.content_part", "content_index", "text", "content"},
@@ -47,7 +49,8 @@ var forms = map[string]form{
 	},
 }
 
-var textsOf = map[string][]string{
+// textEvents are the texts that an item of a type may have, as keys of textForms.
+var textEvents = map[string][]string{
 	"message":               {"response.output_text", "response.refusal"},
 	"reasoning":             {"response.reasoning_summary_text", "response.reasoning_text"},
 	"function_call":         {"response.function_call_arguments"},
@@ -56,7 +59,7 @@ var textsOf = map[string][]string{
 	"code_interpreter_call": {"response.code_interpreter_call_code"},
 }
 
-// progress are the events without text that an item may have.
+// progress are the events without text that an item of a type may have.
 var progress = map[string][]string{
 	"web_search_call":       {"in_progress", "searching", "completed"},
 	"file_search_call":      {"in_progress", "searching", "completed"},
@@ -67,6 +70,7 @@ var progress = map[string][]string{
 	"compaction":            {"compacting"},
 }
 
+// newItem returns the item that response.output_item.added begins.
 func newItem(v gjson.Result) (*item, error) {
 	i := &item{id: v.Get("id").Str, kind: v.Get("type").Str, added: v}
 	if i.id == "" {
@@ -75,11 +79,11 @@ func newItem(v gjson.Result) (*item, error) {
 	if i.kind == "" {
 		return nil, fmt.Errorf("the item has no type")
 	}
-	if s := v.Get("status"); s.Exists() && s.Str != "in_progress" && textsOf[i.kind] != nil {
+	if s := v.Get("status"); s.Exists() && s.Str != "in_progress" && textEvents[i.kind] != nil {
 		return nil, fmt.Errorf("the item begins as %s", s.Raw)
 	}
 	for _, key := range []string{"content", "summary"} {
-		if len(v.Get(key).Array()) > 0 && textsOf[i.kind] != nil { // else it has no deltas
+		if len(v.Get(key).Array()) > 0 && textEvents[i.kind] != nil { // else it has no deltas
 			return nil, fmt.Errorf("the item begins with %s", key)
 		}
 	}
@@ -95,6 +99,7 @@ func newItem(v gjson.Result) (*item, error) {
 	return i, nil
 }
 
+// step checks the next event of the item, whose type is kind.
 func (i *item) step(kind string, e gjson.Result) error {
 	for _, name := range progress[i.kind] {
 		if kind == "response."+i.kind+"."+name {
@@ -110,18 +115,19 @@ func (i *item) step(kind string, e gjson.Result) error {
 	return i.checkText(kind, e)
 }
 
+// openPart checks the event that begins a part. base is the prefix of its type.
 func (i *item) openPart(base string, e gjson.Result) error {
 	if t := i.last(); t != nil && !t.ended {
 		return fmt.Errorf("another part is open")
 	}
-	for _, events := range textsOf[i.kind] {
-		f := forms[events]
+	for _, events := range textEvents[i.kind] {
+		f := textForms[events]
 		if f.part != base || partType(events) != e.Get("part.type").Str {
 			continue
 		}
 		want := int64(0)
 		for _, t := range i.texts {
-			if forms[t.events].list == f.list {
+			if textForms[t.events].list == f.list {
 				want++
 			}
 		}
@@ -137,13 +143,14 @@ func (i *item) openPart(base string, e gjson.Result) error {
 	return fmt.Errorf("an item of type %s has no part of type %q", i.kind, e.Get("part.type").Str)
 }
 
+// checkText checks an event of a text.
 func (i *item) checkText(kind string, e gjson.Result) error {
-	for _, events := range textsOf[i.kind] {
+	for _, events := range textEvents[i.kind] {
 		what, ok := strings.CutPrefix(kind, events+".")
 		if !ok {
 			continue
 		}
-		f := forms[events]
+		f := textForms[events]
 		t := i.last()
 		if f.part == "" && t == nil { // it opens by itself
 			t = &text{events: events}
@@ -162,7 +169,8 @@ func (i *item) checkText(kind string, e gjson.Result) error {
 	return fmt.Errorf("no event of an item of type %s", i.kind)
 }
 
-func (t *text) step(what string, f form, e gjson.Result) error {
+// step checks the next event of the text. what is the end of its type.
+func (t *text) step(what string, f textForm, e gjson.Result) error {
 	switch what {
 	case "delta":
 		if e.Get("delta").Type != gjson.String {
@@ -179,25 +187,26 @@ func (t *text) step(what string, f form, e gjson.Result) error {
 	case "done":
 		t.complete = true
 		t.ended = f.part == ""
-		return t.is(e.Get(f.field))
+		return t.compare(e.Get(f.field))
 	}
 	return fmt.Errorf("unknown event")
 }
 
-// is compares a text with its deltas.
-func (t *text) is(v gjson.Result) error {
+// compare checks that v is the text that the deltas add up to.
+func (t *text) compare(v gjson.Result) error {
 	if v.Type != gjson.String || v.Str != t.text.String() {
 		return fmt.Errorf("the text is %.80s, and its deltas said %.80q", v.Raw, t.text.String())
 	}
 	return nil
 }
 
+// closePart checks the event that ends a part. base is the prefix of its type.
 func (i *item) closePart(base string, e gjson.Result) error {
 	t := i.last()
-	if t == nil || t.ended || forms[t.events].part != base {
+	if t == nil || t.ended || textForms[t.events].part != base {
 		return fmt.Errorf("no part of its kind is open")
 	}
-	f := forms[t.events]
+	f := textForms[t.events]
 	if !t.complete {
 		return fmt.Errorf("comes before %s.done", t.events)
 	}
@@ -205,19 +214,21 @@ func (i *item) closePart(base string, e gjson.Result) error {
 		return fmt.Errorf("%s is %q, want %d", f.index, n.Raw, t.index)
 	}
 	t.ended = true
-	return t.isPart(e.Get("part"))
+	return t.comparePart(e.Get("part"))
 }
 
-func (t *text) isPart(p gjson.Result) error {
+// comparePart checks that p is the part of the text.
+func (t *text) comparePart(p gjson.Result) error {
 	if got := p.Get("type").Str; got != partType(t.events) {
 		return fmt.Errorf("the part is of type %q", got)
 	}
 	if n := int64(len(p.Get("annotations").Array())); t.annotations > n {
 		return fmt.Errorf("the part has %d annotations, and %d were streamed", n, t.annotations)
 	}
-	return t.is(p.Get(forms[t.events].field))
+	return t.compare(p.Get(textForms[t.events].field))
 }
 
+// partType returns the type of the part with a text.
 func partType(events string) string {
 	switch events {
 	case "response.output_text":
@@ -230,32 +241,33 @@ func partType(events string) string {
 	return "summary_text"
 }
 
+// close checks response.output_item.done, with the complete item v.
 func (i *item) close(v gjson.Result) error {
 	if t := i.last(); t != nil && !t.ended {
 		return fmt.Errorf("a part or text of the item is open")
 	}
-	if err := i.matches(v); err != nil {
+	if err := i.checkUnchanged(v); err != nil {
 		return err
 	}
 	switch s := v.Get("status"); s.Str {
 	case "completed", "incomplete", "failed", "":
 	default:
-		if textsOf[i.kind] != nil {
+		if textEvents[i.kind] != nil {
 			return fmt.Errorf("the item ends as %s", s.Raw)
 		}
 	}
 	if i.kind == "function_call" && len(i.texts) == 0 {
 		return fmt.Errorf("the call has no arguments.done")
 	}
-	if err := i.holds(v); err != nil {
+	if err := i.compareTexts(v); err != nil {
 		return err
 	}
-	i.closed = []byte(v.Raw)
+	i.final = []byte(v.Raw)
 	return nil
 }
 
-// matches compares the members of an item that must not change.
-func (i *item) matches(v gjson.Result) error {
+// checkUnchanged compares the members that must not change.
+func (i *item) checkUnchanged(v gjson.Result) error {
 	for _, key := range []string{"id", "type", "call_id", "name", "namespace", "role"} {
 		if got, want := v.Get(key).Raw, i.added.Get(key).Raw; got != want {
 			return fmt.Errorf("the item's %s changes from %q to %q", key, want, got)
@@ -264,13 +276,13 @@ func (i *item) matches(v gjson.Result) error {
 	return nil
 }
 
-// holds compares the texts of an item with the streamed ones.
-func (i *item) holds(v gjson.Result) error {
+// compareTexts checks that v has the texts that were streamed.
+func (i *item) compareTexts(v gjson.Result) error {
 	counts := map[string]int{}
 	for _, t := range i.texts {
-		f := forms[t.events]
+		f := textForms[t.events]
 		if f.list == "" {
-			if err := t.is(v.Get(f.field)); err != nil {
+			if err := t.compare(v.Get(f.field)); err != nil {
 				return err
 			}
 			continue
@@ -281,7 +293,7 @@ func (i *item) holds(v gjson.Result) error {
 		if n >= len(parts) {
 			return fmt.Errorf("%s lacks part %d", f.list, n)
 		}
-		if err := t.isPart(parts[n]); err != nil {
+		if err := t.comparePart(parts[n]); err != nil {
 			return err
 		}
 	}
@@ -296,7 +308,7 @@ func (i *item) holds(v gjson.Result) error {
 	return nil
 }
 
-func (i *item) status() string { return gjson.GetBytes(i.closed, "status").Str }
+func (i *item) status() string { return gjson.GetBytes(i.final, "status").Str }
 
 // last is the last text of the item, or nil. Only the last one may be open.
 func (i *item) last() *text {
