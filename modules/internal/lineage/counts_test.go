@@ -40,10 +40,10 @@ func TestCountsOfTheTurnBefore(t *testing.T) {
 		counts.Learn(piecesOf([]byte(c.before), "org", "model"), 1000)
 		got := counts.Find(piecesOf([]byte(c.body), "org", "model"))
 		more := got.Added - int64(len(c.added)) // commas and colons
-		if c.known && (got.Messages != 1 || got.Tokens != 1000 || more < 0 || more > 2) || !c.known && got != (Counted{}) {
+		if c.known && (got.Messages != 1 || got.Tokens != 1000 || more < 0 || more > 2) || !c.known && got != (EarlierTurn{}) {
 			t.Errorf("%s: %+v, want %d bytes more", name, got, len(c.added))
 		}
-		if other := counts.Find(piecesOf([]byte(c.body), "other", "model")); other != (Counted{}) {
+		if other := counts.Find(piecesOf([]byte(c.body), "other", "model")); other != (EarlierTurn{}) {
 			t.Errorf("%s: another organisation finds %+v", name, other)
 		}
 	}
@@ -129,7 +129,7 @@ func TestCountsAreBounded(t *testing.T) {
 	}
 	for what, n := range map[string]int{`{"messages":[{}],"tools":[`: maxPieces, `{"messages":[`: maxMessages} {
 		many := func(n int) []byte { return []byte(what + strings.Repeat(`1,`, n) + `1]}`) }
-		if counts.Learn(piecesOf(many(n)), 1); counts.Find(piecesOf(many(n))) != (Counted{}) {
+		if counts.Learn(piecesOf(many(n)), 1); counts.Find(piecesOf(many(n))) != (EarlierTurn{}) {
 			t.Error("a request of too many pieces is remembered")
 		}
 		few, huge := testing.AllocsPerRun(1, func() { piecesOf(many(n)) }), testing.AllocsPerRun(1, func() { piecesOf(many(1_000_000)) })
