@@ -252,10 +252,10 @@ func (c *checker) output(status string, output gjson.Result) error {
 			}
 			continue
 		}
-		if err := i.matches(got[n]); err != nil {
+		if err := i.checkUnchanged(got[n]); err != nil {
 			return fmt.Errorf("output[%d]: %w", n, err)
 		}
-		if err := i.holds(got[n]); err != nil {
+		if err := i.compareTexts(got[n]); err != nil {
 			return fmt.Errorf("output[%d]: %w", n, err)
 		}
 	}
