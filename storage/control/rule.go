@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Rule is a budget or a limit that was made while Weir runs.
+// Rule is a budget or a limit that was created while Weir runs, and not by its configuration.
 type Rule struct {
 	// ID begins with `rule_`.
 	ID string `json:"id"`
@@ -22,21 +22,21 @@ type Rule struct {
 	Project string `json:"project,omitempty"`
 	// Budget is the configuration of the budget, as the configuration of the app has it.
 	Budget json.RawMessage `json:"budget"`
-	// Alerts are told when a part of the limit is spent. The oldest is the first. Whoever sets
-	// the alerts makes stages of the budget of them.
+	// Alerts are sent when a part of the limit is spent. The oldest is the first. Whoever sets
+	// the alerts also sets the stages in Budget that stand for them.
 	Alerts []Alert `json:"alerts,omitempty"`
 	// CreatedAt is when the rule was created.
 	CreatedAt storage.Timestamp `json:"created_at"`
 }
 
-// Alert is told when a part of a rule's limit is spent.
+// Alert is sent when a part of a rule's limit is spent.
 type Alert struct {
 	// ID begins with `alert_`.
 	ID string `json:"id"`
 	AlertSettings
 }
 
-// AlertSettings are what an administrator says of an alert.
+// AlertSettings are what an administrator sets of an alert.
 type AlertSettings struct {
 	// Amount is the part of the limit, in cents.
 	Amount int64 `json:"threshold_amount"`
@@ -72,9 +72,9 @@ const (
 // long together as they may be.
 var ErrFull = fmt.Errorf("an organisation has at most %d budgets and limits that are made while Weir runs, of %d MiB together: delete some", maxRules, maxRulesSize>>20)
 
-// commitRules lets one change after the other count the rules of an organisation and commit: changes
-// at once would each find room for the last rule. Each node that shares a log counts by itself, and
-// together they may exceed maxRules by the changes that other nodes make meanwhile.
+// commitRules commits changes of rules, one at a time for each organisation: changes at once would each
+// find room for the last rule. Nodes that share a log do not wait for each other, so that
+// together they may exceed maxRules by the changes that they make at once.
 func (o *Organisation) commitRules(ctx context.Context, events ...Event) error {
 	mu, _ := ruleChanges.LoadOrStore(o.Name, new(sync.Mutex))
 	mu.(*sync.Mutex).Lock()
@@ -118,51 +118,57 @@ func (o *Organisation) checkRules(ctx context.Context, events ...Event) error {
 	return err
 }
 
-// RuleSettings are what a rule shall be.
+// RuleSettings are the new settings of a rule.
 type RuleSettings struct {
-	// Name is the name of the rule. A rule with the name is made if there is none.
+	// Name is the name of the rule. The rule is created if there is none with this name.
 	Name string
-	// Project and Budget are as in Rule. Without a budget, the rule ends.
+	// Project and Budget are as in Rule. The rule is deleted if Budget is nil.
 	Project string
 	Budget  json.RawMessage
 }
 
-// SetRules makes, changes and ends rules, all together.
+// SetRules creates, changes and deletes rules, all of them or none.
 func (o *Organisation) SetRules(ctx context.Context, all ...RuleSettings) error {
 	return o.retry(ctx, func() error {
 		var events []Event
 		for _, s := range all {
-			object, err := o.Log.Named(ctx, o.Name, KindRule, s.Name)
-			r, err := read[Rule](object, err)
-			switch {
-			case errors.Is(err, ErrNotFound) && s.Budget == nil:
-				continue
-			case errors.Is(err, ErrNotFound):
-				e, err := created(o, &Rule{ID: newID("rule_"), Org: o.Name, Name: s.Name, Project: s.Project, Budget: s.Budget, CreatedAt: now()})
-				if err != nil {
-					return err
-				}
-				events = append(events, e)
-				continue
-			case err != nil:
-				return err
-			case s.Budget == nil:
-				events = append(events, o.event(Deleted, &object, nil))
-				continue
-			}
-			r.Project, r.Budget = s.Project, s.Budget
-			after, err := write(r)
+			e, err := o.setRule(ctx, s)
 			if err != nil {
 				return err
 			}
-			events = append(events, o.event(Updated, &object, &after))
+			if e != nil {
+				events = append(events, *e)
+			}
 		}
 		err := o.commitRules(ctx, events...)
-		if errors.Is(err, ErrTaken) { // by a rule that was made meanwhile
+		if errors.Is(err, ErrTaken) { // by a rule that was created meanwhile
 			err = ErrChanged
 		}
 		return err
 	})
+}
+
+// setRule returns the event that gives a rule its settings, nil if it is to be deleted and does not exist.
+func (o *Organisation) setRule(ctx context.Context, s RuleSettings) (*Event, error) {
+	object, err := o.Log.Named(ctx, o.Name, KindRule, s.Name)
+	r, err := read[Rule](object, err)
+	switch {
+	case errors.Is(err, ErrNotFound) && s.Budget == nil:
+		return nil, nil //nolint:nilnil // there is nothing to do
+	case errors.Is(err, ErrNotFound):
+		e, err := created(o, &Rule{ID: newID("rule_"), Org: o.Name, Name: s.Name, Project: s.Project, Budget: s.Budget, CreatedAt: now()})
+		return &e, err
+	case err != nil:
+		return nil, err
+	case s.Budget == nil:
+		return new(o.event(Deleted, &object, nil)), nil
+	}
+	r.Project, r.Budget = s.Project, s.Budget
+	after, err := write(r)
+	if err != nil {
+		return nil, err
+	}
+	return new(o.event(Updated, &object, &after)), nil
 }
 
 // Rules returns all rules of an organisation.
