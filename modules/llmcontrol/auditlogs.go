@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// auditTypes are what OpenAI calls actions. What OpenAI has no word for, such as that a part
-// of a budget is spent, is in /v1/audit alone.
+// auditTypes are OpenAI's types of events, by the action in Weir. An action without a type, such as
+// budget.reached, is only in /v1/audit.
 var auditTypes = map[string]string{
 	"project.created": "project.created", "project.updated": "project.updated", "project.archived": "project.archived",
 	"service_account.created": "service_account.created", "service_account.updated": "service_account.updated", "service_account.deleted": "service_account.deleted",
@@ -21,16 +21,30 @@ var auditTypes = map[string]string{
 	"rule.created": "rate_limit.updated", "rule.updated": "rate_limit.updated", "rule.deleted": "rate_limit.deleted",
 }
 
-// auditFilter chooses events.
+// auditFilter selects events.
 type auditFilter struct {
-	types, actors, objects, projects []string // all if there are none; projects by their labels
-	from, to                         int64    // seconds
+	types, actors, objects, projects []string // an empty list selects all; projects are labels
+	from, to                         int64    // Unix time in seconds, both included; to is 0 for no end
 }
 
-// take reads a list, or a bound of the time. It reports whether an option of
-// this name exists.
-func (f *auditFilter) take(c *call, name string, values []string) (known bool, err error) {
-	bound := func(add int64) (int64, error) {
+// parseAuditFilter parses the options of a query that select events, and returns the other options.
+func parseAuditFilter(c *call) (f auditFilter, others url.Values, err error) {
+	others = url.Values{}
+	for name, values := range c.r.URL.Query() {
+		known, err := f.set(c, name, values)
+		if err != nil {
+			return f, nil, err
+		}
+		if !known {
+			others[name] = values
+		}
+	}
+	return f, others, nil
+}
+
+// set sets the option of a name. It reports whether the option selects events.
+func (f *auditFilter) set(c *call, name string, values []string) (known bool, err error) {
+	seconds := func(add int64) (int64, error) {
 		n, err := strconv.ParseInt(values[0], 10, 64)
 		if err != nil {
 			return 0, bad("%s: a number of seconds is expected", name)
@@ -47,20 +61,20 @@ func (f *auditFilter) take(c *call, name string, values []string) (known bool, e
 	case "project_ids":
 		f.projects, err = c.labels(values)
 	case "effective_at[gt]":
-		f.from, err = bound(1)
+		f.from, err = seconds(1)
 	case "effective_at[gte]":
-		f.from, err = bound(0)
+		f.from, err = seconds(0)
 	case "effective_at[lt]":
-		f.to, err = bound(-1)
+		f.to, err = seconds(-1)
 	case "effective_at[lte]":
-		f.to, err = bound(0)
+		f.to, err = seconds(0)
 	default:
 		return false, nil
 	}
 	return true, err
 }
 
-// projectOf is the label of the project that an event is about, "" for none.
+// projectOf returns the label of the project that an event is about, "" if it is about none.
 func projectOf(e *control.Event) string {
 	value := e.Subject().Value
 	if strings.HasPrefix(e.Action, string(control.KindProject)+".") {
@@ -69,27 +83,23 @@ func projectOf(e *control.Event) string {
 	return gjson.GetBytes(value, "project").Str
 }
 
-// matches reports whether an event is chosen.
+// matches reports whether the filter selects an event.
 func (f *auditFilter) matches(e *control.Event) bool {
-	in := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
-	at, name := int64(e.At)/1000, auditTypes[e.Action]
-	return name != "" && in(f.types, name) && in(f.actors, e.Actor.Key) && in(f.objects, e.Object) && in(f.projects, projectOf(e)) &&
+	selects := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+	at, name := secondsOf(e), auditTypes[e.Action]
+	return name != "" && selects(f.types, name) && selects(f.actors, e.Actor.Key) && selects(f.objects, e.Object) && selects(f.projects, projectOf(e)) &&
 		at >= f.from && (f.to == 0 || at <= f.to)
 }
 
+// secondsOf returns the time of an event as Unix time in seconds.
+func secondsOf(e *control.Event) int64 { return int64(e.At) / 1000 }
+
 func listAuditLogs(c *call) (any, error) {
-	var f auditFilter
-	rest := url.Values{}
-	for name, values := range c.r.URL.Query() {
-		known, err := f.take(c, name, values)
-		if err != nil {
-			return nil, err
-		}
-		if !known {
-			rest[name] = values
-		}
+	f, others, err := parseAuditFilter(c)
+	if err != nil {
+		return nil, err
 	}
-	limit, values, err := queryOf(rest, maxPage, "after")
+	limit, values, err := queryOf(others, maxPage, "after")
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +117,7 @@ func listAuditLogs(c *call) (any, error) {
 		for i := range events {
 			e := &events[i]
 			before = e.ID
-			if int64(e.At)/1000 < f.from { // so are all that follow
+			if secondsOf(e) < f.from { // so are all that follow
 				return page, nil
 			}
 			if !f.matches(e) {
@@ -127,12 +137,11 @@ func listAuditLogs(c *call) (any, error) {
 			return page, nil
 		}
 	}
-	page.HasMore, page.LastID = true, &before // clients go on after the last event that was looked at
+	page.HasMore, page.LastID = true, &before // clients continue after the last event that was read
 	return page, nil
 }
 
-// describeEvent writes an event as OpenAI does: what is said of the object stands under the
-// type of the event.
+// describeEvent returns an event as OpenAI has it: the field with the name of the event's type has the object.
 func describeEvent(e *control.Event, projects *projectNames) (map[string]any, error) {
 	value := gjson.ParseBytes(e.Subject().Value)
 	name, data := auditTypes[e.Action], map[string]any{}
@@ -159,7 +168,7 @@ func describeEvent(e *control.Event, projects *projectNames) (map[string]any, er
 		object[field] = data
 	}
 	described := map[string]any{
-		"id": e.ID, "type": name, "effective_at": int64(e.At) / 1000, name: object,
+		"id": e.ID, "type": name, "effective_at": secondsOf(e), name: object,
 		"actor": map[string]any{"type": "api_key", "api_key": map[string]any{"id": e.Actor.Key}},
 	}
 	if strings.HasPrefix(e.Actor.Key, control.MemberPrefix) {

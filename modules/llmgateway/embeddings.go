@@ -8,9 +8,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// packEmbeddings returns the answer to a request for embeddings in base64 with those that the
-// provider wrote as numbers packed: clients decode what they asked for without a look, OpenAI's
-// SDK for Node.js into a wrong vector (https://github.com/mudler/LocalAI/pull/9135).
+// packEmbeddings returns the answer with its embeddings in base64, if the request asks for base64. Some
+// providers answer with lists of numbers all the same, which OpenAI's SDK for Node.js decodes
+// into a wrong vector (https://github.com/mudler/LocalAI/pull/9135).
 func packEmbeddings(request, answer []byte) []byte {
 	if gjson.GetBytes(request, "encoding_format").Str != "base64" {
 		return answer
@@ -21,7 +21,7 @@ func packEmbeddings(request, answer []byte) []byte {
 		return answer
 	}
 	var b []byte
-	end := 0 // of what b has of the answer
+	end := 0 // b has the answer up to here
 	for i, v := range vectors {
 		packed, ok := pack(v)
 		if !ok {
@@ -37,7 +37,7 @@ func packEmbeddings(request, answer []byte) []byte {
 	return append(b, answer[end:]...)
 }
 
-// pack returns a vector as little-endian float32, and false for what is no list of numbers.
+// pack returns a vector as little-endian float32, false if it is not a list of numbers.
 func pack(vector gjson.Result) (b []byte, ok bool) {
 	ok = vector.IsArray()
 	vector.ForEach(func(_, v gjson.Result) bool {

@@ -9,7 +9,8 @@ import (
 	"github.com/weirhq/weir/internal/disk"
 )
 
-// Secret returns the secret that is kept beside the journal. It is made when it is first asked for.
+// Secret returns the secret of the store, which signs and hashes what outlives a process. The first call
+// creates it in a file beside the journal.
 func (s *Store) Secret() ([]byte, error) {
 	if _, err := s.Journal(); err != nil { // its directory
 		return nil, err
