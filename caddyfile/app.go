@@ -278,7 +278,7 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 
 // parseModule reads a block that the options of set share with those of a module,
 // which reads the words of line and its own options as if they stood alone. It
-// answers nil for a module of which there is nothing but the name.
+// returns nil for a module of which there is nothing but the name.
 func parseModule(d *caddyfile.Dispenser, set directive.Options, owner string, at caddyfile.Token, line []string, id string) (caddyfile.Unmarshaler, error) {
 	info, _ := caddy.GetModule(id)
 	hasOptions := false

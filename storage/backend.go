@@ -56,22 +56,22 @@ type Backend interface {
 	// Feedback of a record are not read: they come as annotations.
 	Write(ctx context.Context, b *Batch) error
 
-	// Requests answers one page of records without content.
+	// Requests returns one page of records without content.
 	Requests(ctx context.Context, q *RequestQuery) ([]*Record, error)
-	// Request answers one record, or ErrNotFound.
+	// Request returns one record, or ErrNotFound.
 	Request(ctx context.Context, key RecordKey) (*Record, error)
 
 	Grouper
 	Conversations
-	// SessionTag answers the tag of a session, "" if it has none.
+	// SessionTag returns the tag of a session, "" if it has none.
 	SessionTag(ctx context.Context, org, sessionID string) (string, error)
-	// Views answers the saved views of an organisation, by name.
+	// Views returns the saved views of an organisation, by name.
 	Views(ctx context.Context, org string) ([]View, error)
 
-	// Organisations answers the organisations in the store, sorted. The answer may name
+	// Organisations returns the organisations in the store, sorted. The answer may name
 	// organisations without records, because their last record was deleted.
 	Organisations(ctx context.Context) ([]string, error)
-	// SessionTags answers the tags of all sessions of an organisation, as they were set.
+	// SessionTags returns the tags of all sessions of an organisation, as they were set.
 	SessionTags(ctx context.Context, org string) ([]*Annotation, error)
 
 	// Prune deletes the records created before the given time, and the tags of
@@ -122,7 +122,7 @@ type Marker interface {
 
 // Verifier is a Backend that can look for damage in its files.
 type Verifier interface {
-	// Verify reads all of the store while it is open, and answers what is wrong with it, as
+	// Verify reads all of the store while it is open, and returns what is wrong with it, as
 	// ends of sentences that begin with the store's name.
 	Verify(ctx context.Context) (problems []string, err error)
 }
@@ -133,14 +133,14 @@ var Polled = []plugins.Dialect{plugins.Responses, plugins.Batches, plugins.Runs,
 
 // ResponseFinder is a Backend that finds calls by the ids that providers give them.
 type ResponseFinder interface {
-	// Response answers the newest record of the dialects in Polled with a ResponseID, or
+	// Response returns the newest record of the dialects in Polled with a ResponseID, or
 	// ErrNotFound.
 	Response(ctx context.Context, org, responseID string) (*Record, error)
 }
 
 // SpanFinder is a Backend that finds the records of calls that were reported, many at once.
 type SpanFinder interface {
-	// Spans answers the keys of the records that have one of the span keys and that began
+	// Spans returns the keys of the records that have one of the span keys and that began
 	// about its time, by the span key.
 	Spans(ctx context.Context, org string, keys []SpanKey) (map[string][]RecordKey, error)
 }
@@ -160,7 +160,7 @@ type Host struct {
 	Position Position
 	// Database is what Open or Mark has set it to before, at the last start, "" if neither has. A backend
 	// that keeps no positions sets it to what distinguishes its database from one that was created
-	// anew, and answers the zero Position for another database.
+	// anew, and returns the zero Position for another database.
 	Database string
 	// Contents reads the content of the records that the journal has; it stays
 	// valid until Close.

@@ -14,7 +14,7 @@ type choice[T any] struct {
 	named func(*T) bool
 	// byKey is true if take needs the keys of groups, which cost the most to read.
 	byKey bool
-	// take is given each chosen row, and answers whether the row is to be kept. Unless
+	// take is given each chosen row, and returns whether the row is to be kept. Unless
 	// the key of a group decides, a kept row is then made once more, with its key.
 	take func(*GroupTotals, *T) bool
 	keep func(T)

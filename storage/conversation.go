@@ -13,10 +13,10 @@ import (
 // Conversations are the part of a Backend that keeps the conversations of the Responses
 // API. They consist of content, and are pruned as content is.
 type Conversations interface {
-	// Conversation answers a conversation with the items that a page chooses, or ErrNotFound.
+	// Conversation returns a conversation with the items that a page chooses, or ErrNotFound.
 	// If there is no item After which the page begins, the error is ErrNoItem.
 	Conversation(ctx context.Context, org, id string, page ItemPage) (*Conversation, error)
-	// Conversations answers up to limit conversations of an organisation, with their items:
+	// Conversations returns up to limit conversations of an organisation, with their items:
 	// those whose ids come after the id after, in the order of the bytes of ids.
 	Conversations(ctx context.Context, org, after string, limit int) ([]*Conversation, error)
 	// PruneConversations is Prune for the items of conversations, and for

@@ -8,7 +8,7 @@ const (
 	Unsupported Support = iota
 	// Superset: it answers all records that match the leaf, and others.
 	Superset
-	// Exact: it answers the records that match the leaf.
+	// Exact: it returns the records that match the leaf.
 	Exact
 )
 

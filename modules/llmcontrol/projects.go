@@ -59,7 +59,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// described answers an object as describe writes it, or the error in its place.
+// described returns an object as describe writes it, or the error in its place.
 func described[T, D any](object T, err error, describe func(T) D) (any, error) {
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func listProjects(c *call) (any, error) {
 	})
 }
 
-// listOf answers a page of OpenAI's lists. describe returns the id of an object, and the
+// listOf returns a page of OpenAI's lists. describe returns the id of an object, and the
 // object as OpenAI writes it.
 func listOf[T any, V interface {
 	*T

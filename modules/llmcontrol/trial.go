@@ -33,7 +33,7 @@ type refusedCall struct {
 // maxTried is how many refused calls an answer has at most.
 const maxTried = 10_000
 
-// tryBudget answers what a budget would have refused of recorded calls. It makes no budget.
+// tryBudget returns what a budget would have refused of recorded calls. It makes no budget.
 func tryBudget(c *call) (any, error) {
 	body := struct {
 		Budget json.RawMessage `json:"budget"`

@@ -198,7 +198,7 @@ type usagePage struct {
 	NextPage *string       `json:"next_page"` // null at the end
 }
 
-// usage answers a page of what a kind counts.
+// usage returns a page of what a kind counts.
 func usage(kind usageKind) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		q, err := c.readUsage(kind)

@@ -99,7 +99,7 @@ func (r *reader) anyLate(ctx context.Context, name string) (any bool, err error)
 	return any, err
 }
 
-// SessionTag answers the tag of a session, "" if it has none.
+// SessionTag returns the tag of a session, "" if it has none.
 func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag string, err error) {
 	err = b.reading(ctx, org, "reading the tag of session "+sessionID+" from ClickHouse", func(r *reader) error {
 		return r.query(ctx, "SELECT tag FROM session_tags FINAL WHERE "+all(ofOrg, "session = "+r.text(sessionID)), func(rows driver.Rows) error {
@@ -120,7 +120,7 @@ func (r *reader) tags(ctx context.Context, each func(session, tag string, at tim
 	})
 }
 
-// SessionTags answers the tags of an organisation's sessions.
+// SessionTags returns the tags of an organisation's sessions.
 func (b *Backend) SessionTags(ctx context.Context, org string) (tags []*storage.Annotation, err error) {
 	err = b.reading(ctx, org, "reading the tags of "+org+" from ClickHouse", func(r *reader) error {
 		return r.tags(ctx, func(session, tag string, at time.Time) {
@@ -130,7 +130,7 @@ func (b *Backend) SessionTags(ctx context.Context, org string) (tags []*storage.
 	return tags, err
 }
 
-// Organisations answers the organisations that have a record, a tag, a view or a conversation.
+// Organisations returns the organisations that have a record, a tag, a view or a conversation.
 func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) {
 	conn, _, err := b.opened()
 	if err != nil {
@@ -143,7 +143,7 @@ func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) 
 	return orgs, nil
 }
 
-// Views answers the saved views of an organisation, by name.
+// Views returns the saved views of an organisation, by name.
 func (b *Backend) Views(ctx context.Context, org string) (views []storage.View, err error) {
 	err = b.reading(ctx, org, "reading the views of "+org+" from ClickHouse", func(r *reader) error {
 		return r.query(ctx, "SELECT name, screen, state, updated_at FROM views FINAL WHERE "+ofOrg+" AND screen != '' ORDER BY name", func(rows driver.Rows) error {

@@ -44,7 +44,7 @@ func changeRows(a *storage.Annotation, version *big.Int, n int) (rows []row) {
 	return rows
 }
 
-// Conversation answers what a conversation has become by its changes. A page is chosen by the
+// Conversation returns what a conversation has become by its changes. A page is chosen by the
 // lengths of the items, and then read.
 func (b *Backend) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	r, err := b.reader(org)
@@ -133,7 +133,7 @@ func (r *reader) conversations(ctx context.Context, ids []string, whole bool) (f
 	return found, err
 }
 
-// Conversations answers an organisation's conversations.
+// Conversations returns an organisation's conversations.
 func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) (found []*storage.Conversation, err error) {
 	err = b.reading(ctx, org, "reading the conversations of "+org+" from ClickHouse", func(r *reader) error {
 		for len(found) == 0 { // all may be deleted once their ids are known

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
-// Requests answers one page of records.
+// Requests returns one page of records.
 func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page []*storage.Record, err error) {
 	err = b.reading(ctx, q.Org, "querying ClickHouse", func(r *reader) (err error) {
 		page, err = r.requests(ctx, q)
@@ -304,7 +304,7 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	return page.Items(), ctx.Err()
 }
 
-// Request answers one record, or storage.ErrNotFound.
+// Request returns one record, or storage.ErrNotFound.
 func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (rec *storage.Record, err error) {
 	err = b.reading(ctx, key.Org, "reading record "+key.ID.String()+" from ClickHouse", func(r *reader) (err error) {
 		rec, err = r.request(ctx, key.ID)

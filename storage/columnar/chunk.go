@@ -125,7 +125,7 @@ func quantityOf[T plugins.Unit](c plugins.Count) plugins.Quantity[T] {
 	return plugins.Quantity[T]{N: T(c.N), Valid: c.Valid}
 }
 
-// delete puts tombstones on the rows of a request and answers how many there were.
+// delete puts tombstones on the rows of a request and returns how many there were.
 func (c *Chunk) delete(n int64) (deleted int) {
 	if n < c.low || n > c.high {
 		return 0

@@ -52,7 +52,7 @@ func (v *visitedChunk) again(c *Chunk) bool {
 	return before == *v
 }
 
-// propertyColumn answers the values of a property in the rows of a chunk, as ids of names:
+// propertyColumn returns the values of a property in the rows of a chunk, as ids of names:
 // from the file or the tail if it has the property, else from the source.
 type propertyColumn struct {
 	*scan

@@ -17,7 +17,7 @@ func (j *Journal) Pending(key storage.RecordKey) bool {
 	return j.versions.waits(key)
 }
 
-// Request answers a record, or storage.ErrNotFound. A record that the backend does not
+// Request returns a record, or storage.ErrNotFound. A record that the backend does not
 // take is read from the journal.
 func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
 	if j.Erased(key) == storage.EraseRecord {
@@ -52,7 +52,7 @@ func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.
 	return r, err
 }
 
-// Response answers the newest record of a provider's id of a response or a batch, or
+// Response returns the newest record of a provider's id of a response or a batch, or
 // storage.ErrNotFound. A backend that is no ResponseFinder finds no record.
 func (j *Journal) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
 	finder, ok := j.backend.(storage.ResponseFinder)
@@ -65,7 +65,7 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 	return finder.Response(ctx, org, responseID)
 }
 
-// Spans answers the keys of the records that have one of the span keys, by the span key: of
+// Spans returns the keys of the records that have one of the span keys, by the span key: of
 // those that were appended, and of those in the backend. A backend that is no SpanFinder finds
 // none.
 func (j *Journal) Spans(ctx context.Context, org string, keys []storage.SpanKey) (map[string][]storage.RecordKey, error) {

@@ -308,7 +308,7 @@ func (f *columnFiles) report(x columnar.Region) {
 	}
 }
 
-// pruneColumns forgets the columns until a key, and answers the files that are no longer
+// pruneColumns forgets the columns until a key, and returns the files that are no longer
 // known.
 func (w *writer) pruneColumns(ctx context.Context, until int64) (files []string, err error) {
 	err = w.c.query(ctx, "SELECT file FROM column_chunks WHERE last <= ? AND file IS NOT NULL", []driver.Value{until}, func(row []driver.Value) error {

@@ -122,7 +122,7 @@ func (c *conn) exec(text string, args ...driver.Value) (driver.Result, error) {
 	return s.exec()
 }
 
-// prepare answers the statement of a text, without arguments. Each text has a single
+// prepare returns the statement of a text, without arguments. Each text has a single
 // statement.
 func (c *conn) prepare(text string) (*statement, error) {
 	s, ok := c.prepared[text]
@@ -188,7 +188,7 @@ func (c *conn) integer(ctx context.Context, query string, args ...driver.Value) 
 	return n, err
 }
 
-// integers answers the integers that a query finds, one in each row.
+// integers returns the integers that a query finds, one in each row.
 func (c *conn) integers(ctx context.Context, query string, args ...driver.Value) (all []int64, err error) {
 	err = c.query(ctx, query, args, func(row []driver.Value) error {
 		all = append(all, row[0].(int64))

@@ -53,7 +53,7 @@ func (w *writer) conversation(f *storage.Annotation) error {
 	return err
 }
 
-// Conversation answers a conversation with the items of a page.
+// Conversation returns a conversation with the items of a page.
 func (b *Backend) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	found, err := b.conversations(ctx, org, page, "id = ?", id)
 	if errors.Is(err, storage.ErrNoItem) {
@@ -68,7 +68,7 @@ func (b *Backend) Conversation(ctx context.Context, org, id string, page storage
 	return found[0], nil
 }
 
-// Conversations answers an organisation's conversations.
+// Conversations returns an organisation's conversations.
 func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
 	found, err := b.conversations(ctx, org, storage.AllItems, "id > ? ORDER BY id LIMIT ?", after, int64(limit))
 	if err != nil {

@@ -85,7 +85,7 @@ func (r reader) name(ctx context.Context, kind, name string) (uint32, error) {
 // textBlock is the number of texts that are read at a time.
 const textBlock = 4 << 10
 
-// texts answers the names of ids. The id 0 stands for no text.
+// texts returns the names of ids. The id 0 stands for no text.
 func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
 	texts := make([]string, len(ids))
 	var unknown []uint64 // ids with their places

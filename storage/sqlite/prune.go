@@ -59,7 +59,7 @@ func (w *writer) emptyLog(ctx context.Context) error {
 	return err
 }
 
-// prune also answers the files of columns that nothing needs any more.
+// prune also returns the files of columns that nothing needs any more.
 func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, files []string, err error) {
 	pruned := w.pruned
 	err = w.transaction(ctx, func() error {

@@ -347,7 +347,7 @@ type nameReader struct {
 	texts cache[uint32, string]
 }
 
-// names answers the names of ids.
+// names returns the names of ids.
 func (r *nameReader) names(ctx context.Context, c *conn, ids map[int64]string) error {
 	var unknown []int64
 	r.mu.Lock()

@@ -57,7 +57,7 @@ func (v *verification) rest(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// verify reads all of the database, and answers what is wrong with it: pages and indexes by
+// verify reads all of the database, and returns what is wrong with it: pages and indexes by
 // SQLite's own check, and then values, which SQLite cannot know, by their sums.
 func (v *verification) verify(ctx context.Context) (problems []string, err error) {
 	problems, err = v.checkPages(ctx)

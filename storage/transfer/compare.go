@@ -117,7 +117,7 @@ func compareAll(ctx context.Context, o *Options) (*Comparison, error) {
 }
 
 // compareRecords reads all records of both stores, from the first that the source has,
-// since retention may have deleted what came before. It answers the window that was
+// since retention may have deleted what came before. It returns the window that was
 // compared.
 func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 	org := c.hour.Organisation

@@ -241,7 +241,7 @@ func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string,
 	return query(ctx, m, func() (string, error) { return m.tags[session{org, sessionID}].text, nil })
 }
 
-// Views answers the views of an organisation.
+// Views returns the views of an organisation.
 func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) {
 	return query(ctx, m, func() ([]storage.View, error) {
 		byName := func(a, b storage.View) int { return strings.Compare(a.Name, b.Name) }
@@ -249,7 +249,7 @@ func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) 
 	})
 }
 
-// Organisations answers the organisations of records, tags, views and conversations.
+// Organisations returns the organisations of records, tags, views and conversations.
 func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
 	return query(ctx, m, func() ([]string, error) {
 		orgs := make(map[string]bool)
@@ -269,7 +269,7 @@ func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
 	})
 }
 
-// SessionTags answers the tags of an organisation's sessions.
+// SessionTags returns the tags of an organisation's sessions.
 func (m *Memory) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
 	return query(ctx, m, func() (tags []*storage.Annotation, err error) {
 		for s, t := range m.tags {

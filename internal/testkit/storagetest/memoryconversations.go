@@ -31,7 +31,7 @@ func (m *Memory) changesOf(org, id string) (changes []*storage.Annotation) {
 	return changes
 }
 
-// Conversations answers an organisation's conversations.
+// Conversations returns an organisation's conversations.
 func (m *Memory) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
 	return query(ctx, m, func() ([]*storage.Conversation, error) {
 		found := make(map[string]*storage.Conversation)
