@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/alert"
 )
 
 var (
@@ -57,8 +60,8 @@ func alertCommand(cmd *cobra.Command) {
 
 const alertRulesPath = "/v1/alerts/rules"
 
-// alertCondition is a total, an operator and a number, as in `cost > 100`.
-var alertCondition = regexp.MustCompile(`^\s*([\w.]+)\s*(>=|<=|>|<)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*$`)
+// alertCondition matches a total, an operator and a number, as in `cost > 100`.
+var alertCondition = regexp.MustCompile(`^\s*([\w.]+)\s*(` + strings.Join(alert.Operators, "|") + `)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*$`)
 
 func setAlertRule(cmd *cobra.Command, args []string) error {
 	condition := alertCondition.FindStringSubmatch(args[1])
@@ -106,9 +109,9 @@ func alertHistory(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	err = eachItem(cmd, "/v1/alerts?limit=200", "after", func(alert gjson.Result) error {
-		for _, d := range alert.Get("deliveries").Array() { // a row has the fields of both; the id is the alert's
-			if err := out.write(merge(alert, d)); err != nil {
+	err = eachItem(cmd, "/v1/alerts?limit=200", "after", func(item gjson.Result) error {
+		for _, d := range item.Get("deliveries").Array() { // a row has the fields of both; the id is the alert's
+			if err := out.write(merge(item, d)); err != nil {
 				return err
 			}
 		}
