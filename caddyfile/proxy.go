@@ -64,18 +64,10 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	if err := checkSite(h, directive, log); err != nil {
 		return nil, err
 	}
-	upstream := args[len(args)-1]
-	switch {
-	case log.Credentials != "" && (len(args) > 1 || isURL(upstream)):
-		return nil, h.Err("`credentials platform` goes to the address of a provider in the global option llm: name the provider alone, as in `llm_proxy openai`")
-	case log.Credentials != "":
-		upstream = "{http.llm.upstream}"
-	case !isURL(upstream):
-		if upstream = upstreamOf(args[0]); upstream == "" {
-			return nil, h.Errf("provider '%s' has no default upstream: give its URL as a second argument", args[0])
-		}
+	upstream, err := proxyUpstream(h, log, args)
+	if err != nil {
+		return nil, err
 	}
-
 	proxy := new(reverseproxy.Handler)
 	proxyHelper := h.WithDispenser(segment(directive, []string{"reverse_proxy", upstream}, proxyBlock))
 	if err := proxy.UnmarshalCaddyfile(proxyHelper.Dispenser); err != nil {
@@ -105,8 +97,25 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	return []httpcaddyfile.ConfigValue{{Class: "route", Value: route}}, nil
 }
 
-// upstreamOf is the public address of a provider without the path, which clients
-// send, or "" where each of its customers has another.
+// proxyUpstream returns the upstream of reverse_proxy for the arguments of llm_proxy.
+func proxyUpstream(h httpcaddyfile.Helper, log *llmlog.Handler, args []string) (string, error) {
+	upstream := args[len(args)-1]
+	switch {
+	case log.Credentials != "" && (len(args) > 1 || isURL(upstream)):
+		return "", h.Err("`credentials platform` goes to the address of a provider in the global option llm: name the provider alone, as in `llm_proxy openai`")
+	case log.Credentials != "":
+		return "{http.llm.upstream}", nil
+	case isURL(upstream):
+		return upstream, nil
+	}
+	if upstream = upstreamOf(args[0]); upstream == "" {
+		return "", h.Errf("provider '%s' has no default upstream: give its URL as a second argument", args[0])
+	}
+	return upstream, nil
+}
+
+// upstreamOf returns the public address of a provider without the path, which clients
+// send. It is "" if each customer of the provider has an address of their own.
 func upstreamOf(provider string) string {
 	baseURL, _ := plugins.DefaultTarget(provider)
 	u, err := url.Parse(baseURL)

@@ -147,26 +147,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.env.lines = position.Of(config)
 
-	if a.Stores == nil {
-		a.Stores = make(map[string]*stores.Config)
-	}
-	if a.Stores[stores.DefaultName] == nil {
-		a.Stores[stores.DefaultName] = new(stores.Config)
-	}
-	a.orgs = organisations{env: &a.env, stores: a.Stores, byName: a.organisations()}
-	if err := a.orgs.provisionMask(a.Mask, a.Secret); err != nil {
+	if err := a.provisionStores(ctx); err != nil {
 		return err
 	}
-	for name, config := range sorted(a.Stores) {
-		config.Mask = a.orgs.maskers.Of
-		if err := config.Provision(ctx, name, a.env.logger); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
-		}
-		if config.IsShared() && a.SecretText == "" {
-			a.env.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
-		}
-	}
-
 	if a.requests.turns, err = newTurns(a.Queries, a.QueriesPerKey); err != nil {
 		return a.At(err, "queries")
 	}
@@ -202,6 +185,30 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 	}
 	return registerMetrics(ctx.GetMetricsRegistry())
+}
+
+// provisionStores opens the stores, which include the default one, for the organisations.
+func (a *App) provisionStores(ctx caddy.Context) error {
+	if a.Stores == nil {
+		a.Stores = make(map[string]*stores.Config)
+	}
+	if a.Stores[stores.DefaultName] == nil {
+		a.Stores[stores.DefaultName] = new(stores.Config)
+	}
+	a.orgs = organisations{env: &a.env, stores: a.Stores, byName: a.organisations()}
+	if err := a.orgs.provisionMask(a.Mask, a.Secret); err != nil {
+		return err
+	}
+	for name, config := range sorted(a.Stores) {
+		config.Mask = a.orgs.maskers.Of
+		if err := config.Provision(ctx, name, a.env.logger); err != nil {
+			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
+		}
+		if config.IsShared() && a.SecretText == "" {
+			a.env.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
+		}
+	}
+	return nil
 }
 
 // organisations returns all organisations by name. What the configuration says outside of their

@@ -124,57 +124,19 @@ func (f *fileCall) endUpload() {
 // Request implements lane. The request is to the account that has the file.
 func (f *fileCall) Request() (*http.Request, error) {
 	query := f.call.r.URL.Query()
-	var body io.ReadCloser
-	length := int64(0)
-	switch {
-	case f.id != "":
-		var ok bool
-		if f.file, ok = f.call.h.openID(f.a.x.Record.Org, f.id); !ok {
-			return nil, notFound(f.id)
-		}
-	case f.makesMessageBatch():
-		if err := f.readMessageBatch(); err != nil {
-			return nil, err
-		}
-		body, length = io.NopCloser(bytes.NewReader(f.call.input.sent)), int64(len(f.call.input.sent))
-	case f.makesBatch():
-		if err := f.call.readObject(); err != nil {
-			return nil, err
-		}
-		input := strings.Clone(gjson.Get(plugins.View(f.call.input.body), "input_file_id").Str)
-		var ok bool
-		if f.file, ok = f.call.h.openID(f.a.x.Record.Org, input); !ok {
-			return nil, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
-		}
-		f.call.input.sent = bytes.ReplaceAll(f.call.input.sent, []byte(`"`+input+`"`), []byte(`"`+f.file.id+`"`))
-		body, length = io.NopCloser(bytes.NewReader(f.call.input.sent)), int64(len(f.call.input.sent))
-	default:
-		account, err := f.accountOfFiles(query.Get("provider"))
-		if err != nil {
-			return nil, err
-		}
-		f.file.account = account
+	body, err := f.findAccount(query.Get("provider"))
+	if err != nil {
+		return nil, err
 	}
-	account := f.file.account
-	f.a.candidate = f.call.atAccount(account)
+	f.a.candidate = f.call.atAccount(f.file.account)
 	if err := f.allowFiles(); err != nil {
 		return nil, err
 	}
-	f.calls.Adder = bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: account.Provider}
-	switch {
-	case f.uploads() && f.a.shares():
-		if err := f.readUpload(); err != nil {
+	f.calls.Adder = bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: f.file.account.Provider}
+	if f.uploads() {
+		if body, err = f.uploadBody(); err != nil {
 			return nil, err
 		}
-		f.calls.Write(f.call.input.body)
-		body, length = io.NopCloser(bytes.NewReader(f.call.input.body)), int64(len(f.call.input.body))
-	case f.uploads():
-		if f.call.r.Header.Get("Content-Encoding") == "" { // else the provider might read something else
-			f.upload.Look(func(t *capture.Tap, _ int64) { t.Open("", &f.calls) })
-		}
-		f.upload.ReadCloser = f.call.r.Body //nolint:forbidigo // a file passes as it comes
-		f.upload.Length = f.call.r.ContentLength
-		body, length = &f.upload, f.call.r.ContentLength
 	}
 	path := f.call.route.path
 	if f.id != "" {
@@ -190,8 +152,67 @@ func (f *fileCall) Request() (*http.Request, error) {
 	if f.call.input.body == nil { // else the body was decoded
 		passFields(req.Header, f.call.r.Header, "Content-Encoding")
 	}
-	req.Body, req.ContentLength = body, length //nolint:forbidigo // the request to the provider
+	req.Body, req.ContentLength = body.ReadCloser, body.length //nolint:forbidigo // the request to the provider
 	return req, nil
+}
+
+// requestBody is the body of a request to a provider. The zero requestBody is that of a request without one.
+type requestBody struct {
+	io.ReadCloser
+	length int64 // bytes, -1 if unknown
+}
+
+func bodyOf(data []byte) requestBody {
+	return requestBody{io.NopCloser(bytes.NewReader(data)), int64(len(data))}
+}
+
+// findAccount finds the account that the request goes to, and the file there. It returns the body of a
+// request that creates a batch. provider is the provider that the query names.
+func (f *fileCall) findAccount(provider string) (body requestBody, err error) {
+	switch {
+	case f.id != "":
+		var ok bool
+		if f.file, ok = f.call.h.openID(f.a.x.Record.Org, f.id); !ok {
+			return body, notFound(f.id)
+		}
+		return body, nil
+	case f.makesMessageBatch():
+		if err := f.readMessageBatch(); err != nil {
+			return body, err
+		}
+		return bodyOf(f.call.input.sent), nil
+	case f.makesBatch():
+		if err := f.call.readObject(); err != nil {
+			return body, err
+		}
+		input := strings.Clone(gjson.Get(plugins.View(f.call.input.body), "input_file_id").Str)
+		var ok bool
+		if f.file, ok = f.call.h.openID(f.a.x.Record.Org, input); !ok {
+			return body, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
+		}
+		f.call.input.sent = bytes.ReplaceAll(f.call.input.sent, []byte(`"`+input+`"`), []byte(`"`+f.file.id+`"`))
+		return bodyOf(f.call.input.sent), nil
+	}
+	f.file.account, err = f.accountOfFiles(provider)
+	return body, err
+}
+
+// uploadBody returns the body of an upload. It reads a file for an account that others use before the
+// request is sent. Any other file passes as it comes.
+func (f *fileCall) uploadBody() (body requestBody, err error) {
+	if f.a.shares() {
+		if err := f.readUpload(); err != nil {
+			return body, err
+		}
+		f.calls.Write(f.call.input.body)
+		return bodyOf(f.call.input.body), nil
+	}
+	if f.call.r.Header.Get("Content-Encoding") == "" { // else the provider might read something else
+		f.upload.Look(func(t *capture.Tap, _ int64) { t.Open("", &f.calls) })
+	}
+	f.upload.ReadCloser = f.call.r.Body //nolint:forbidigo // a file passes as it comes
+	f.upload.Length = f.call.r.ContentLength
+	return requestBody{&f.upload, f.call.r.ContentLength}, nil
 }
 
 // readUpload reads a file for an account that others use, and refuses the input of a batch

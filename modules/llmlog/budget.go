@@ -84,23 +84,14 @@ func (x *exchange) reserve(key *access.Key) error {
 	if p.counted {
 		x.update() // the body tells the model, the user and what the call continues
 	}
-	r := &x.rec.Record
-	s := money.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
 	object, isObject := plugins.ParseObject(body)
-	request := bound.JSON(r.Dialect, object)
+	request := bound.JSON(x.rec.Record.Dialect, object)
 	x.streams = request.Get("stream").Type == gjson.True || strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent")
+	model := ""
 	if isObject {
-		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Get("model").Str)
+		model = cmp.Or(observe.PathModel(x.rec.Record.Dialect, x.rec.Record.Path), request.Get("model").Str)
 	}
-	var batch bound.Batch
-	makesBatch := r.Dialect == plugins.Batches && !x.operation().isFree()
-	if makesBatch {
-		batch = x.batched(s.Model, object)
-		s.Model, s.Batch = "", append([]string{}, batch.Models()...)
-	}
-	if x.operation().isBatch() {
-		s.Files, s.Names = true, batch.AllModels()
-	}
+	s, batch := x.spending(key, model, object)
 	if x.account != nil {
 		x.rec.TargetModel = s.Model
 		if err := x.checkCall(key, request, object, isObject); err != nil {
@@ -122,12 +113,31 @@ func (x *exchange) reserve(key *access.Key) error {
 		s.MaxUsage = func(int64) bound.Used { return bound.Used{} }
 	case x.operation().isFree():
 		s.Call.Free = true
-	case makesBatch:
+	case x.createsBatch():
 		s.MaxUsage = func(int64) bound.Used {
 			return batch.MaxUsage(x.h.site.App.Catalog(), s.Provider, s.Call.Conditions.At)
 		}
 	}
 	return x.setAside(request, s, batch)
+}
+
+// createsBatch reports whether the call creates a batch at the provider.
+func (x *exchange) createsBatch() bool {
+	return x.rec.Record.Dialect == plugins.Batches && !x.operation().isFree()
+}
+
+// spending returns whose call it is and what it calls, and the batch that it creates, if any.
+func (x *exchange) spending(key *access.Key, model string, object *plugins.Object) (s money.Spending, batch bound.Batch) {
+	r := &x.rec.Record
+	s = money.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Model: model, Record: r, Limit: x.limit}
+	if x.createsBatch() {
+		batch = x.batched(model, object)
+		s.Model, s.Batch = "", append([]string{}, batch.Models()...)
+	}
+	if x.operation().isBatch() {
+		s.Files, s.Names = true, batch.AllModels()
+	}
+	return s, batch
 }
 
 // setAside sets aside what the call may cost, or returns why the call cannot be made.
@@ -172,7 +182,7 @@ func (x *exchange) checkMasked() *plugins.Error {
 	return nil
 }
 
-// boundCall is what the call can use.
+// boundCall returns what the call can use.
 func (x *exchange) boundCall(request bound.Request, object *plugins.Object, s *money.Spending) *bound.Call {
 	app, org, provider, model := x.h.site.App, s.Org, s.Provider, s.Model
 	call := &bound.Call{
