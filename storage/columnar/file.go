@@ -231,19 +231,7 @@ func (r *fileReader) read(e *Engine, of Region, needs *needs) (*Chunk, error) {
 			c.properties[name] = r.properties[name]
 		}
 	}
-	if index.Scores != nil {
-		c.scores = make(scoresByName)
-	}
-	for name, b := range index.Scores {
-		if !needs.allScores && !slices.Contains(needs.scores, name) {
-			continue
-		}
-		column := &scoreColumn{rows: readBlock[uint32](r, file, b.Rows, nil, &err)}
-		for _, bits := range readBlock[int64](r, file, b.Values, nil, &err) {
-			column.values = append(column.values, math.Float64frombits(uint64(bits)))
-		}
-		c.scores[name] = column
-	}
+	c.scores = r.readScores(file, index, needs, &err)
 	places, values := readBlock[int64](r, file, index.Places, nil, &err), readBlock[int64](r, file, index.Values, nil, &err)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -254,6 +242,26 @@ func (r *fileReader) read(e *Engine, of Region, needs *needs) (*Chunk, error) {
 	c.low, c.high = c.n[0], c.n[len(c.n)-1]
 	r.chunk = c
 	return &r.chunk, nil
+}
+
+// readScores reads the columns of the scores that a query needs, nil if the file has none. It sets err as
+// readBlock does.
+func (r *fileReader) readScores(file *os.File, index *fileIndex, needs *needs, err *error) scoresByName {
+	if index.Scores == nil {
+		return nil
+	}
+	scores := make(scoresByName)
+	for name, b := range index.Scores {
+		if !needs.allScores && !slices.Contains(needs.scores, name) {
+			continue
+		}
+		column := &scoreColumn{rows: readBlock[uint32](r, file, b.Rows, nil, err)}
+		for _, bits := range readBlock[int64](r, file, b.Values, nil, err) {
+			column.values = append(column.values, math.Float64frombits(uint64(bits)))
+		}
+		scores[name] = column
+	}
+	return scores
 }
 
 // indexBytes are about what an index takes in memory.

@@ -235,7 +235,12 @@ func (j *Journal) start(ctx context.Context) error {
 	j.log.turn.Unlock()
 	j.delivery.saveRebuilt()
 	j.saveCheckpoint(s.BatchEnd)
-	ctx = context.WithoutCancel(ctx)
+	j.startTasks(context.WithoutCancel(ctx))
+	return nil
+}
+
+// startTasks starts the goroutines of the journal. Close stops them.
+func (j *Journal) startTasks(ctx context.Context) {
 	drainCtx, stopDrain := context.WithCancel(ctx)
 	maintenanceCtx, stopMaintenance := context.WithCancel(ctx)
 	j.delivery.stop, j.maintenance.stop = stopDrain, stopMaintenance
@@ -248,7 +253,6 @@ func (j *Journal) start(ctx context.Context) error {
 		background.Wait()
 		close(j.maintenance.ended)
 	}()
-	return nil
 }
 
 // Witness says of the files that other packages keep in the directory how far they reach.

@@ -119,20 +119,25 @@ func (s *series) ask(ctx context.Context, g storage.Grouper, org string, now sto
 	for key := range s.totals {
 		q.Details = q.Details || !key.IsCount()
 	}
-	if !s.sums {
-		for _, t := range s.totals {
-			t.values = make(map[string]float64)
-		}
-		return g.Groups(ctx, q, func(group *storage.GroupTotals) error {
-			for key, t := range s.totals {
-				if n := key.Of(group); n.Valid {
-					t.values[subjectOf(group)] = float64(n.N) * t.scale
-				}
-			}
-			return nil
-		})
+	if s.sums {
+		return s.askCells(ctx, g, q, now)
 	}
-	begins := (now - over + s.width - 1) / s.width * s.width // of the first cell
+	for _, t := range s.totals {
+		t.values = make(map[string]float64)
+	}
+	return g.Groups(ctx, q, func(group *storage.GroupTotals) error {
+		for key, t := range s.totals {
+			if n := key.Of(group); n.Valid {
+				t.values[subjectOf(group)] = float64(n.N) * t.scale
+			}
+		}
+		return nil
+	})
+}
+
+// askCells asks q for the cells that may have changed since the last time.
+func (s *series) askCells(ctx context.Context, g storage.Grouper, q *storage.GroupQuery, now storage.Timestamp) error {
+	begins := (q.Window.From + s.width - 1) / s.width * s.width // of the first cell
 	from := begins
 	if s.read != 0 {
 		if from = s.read - settleTime; s.refreshed+refreshInterval <= now {

@@ -53,25 +53,7 @@ func (l *Ledger) Recover(context.Context) error {
 	if l.file.journal == nil {
 		return nil
 	}
-	type version struct {
-		credits.Charge
-		end storage.EndState
-	}
-	recorded := make(map[uuid.UUID]version) // the last version of each
-	err := l.file.journal.Charges(l.file.state.Counted, func(end storage.EndState, charges map[string]string) {
-		for name, text := range charges {
-			var c credits.Charge
-			id, err := uuid.Parse(name)
-			if err == nil {
-				err = json.Unmarshal([]byte(text), &c)
-			}
-			if err != nil {
-				l.file.logger.Error("a charge in the journal cannot be read", zap.String("reservation", name), zap.Error(err))
-				continue
-			}
-			recorded[id] = version{c, end}
-		}
-	})
+	recorded, err := l.file.recordedCharges()
 	if err != nil {
 		return unavailable(err)
 	}
@@ -107,6 +89,33 @@ func (l *Ledger) Recover(context.Context) error {
 		l.file.logger.Warn("calls are charged again, because a power cut has taken their charges", zap.Int("calls", again))
 	}
 	return l.flush()
+}
+
+// recordedCharge is what the last version of a record says of the charge of a reservation.
+type recordedCharge struct {
+	credits.Charge
+	end storage.EndState
+}
+
+// recordedCharges returns the charges in the journal that the ledger's file may lack, by the
+// reservation.
+func (f *file) recordedCharges() (map[uuid.UUID]recordedCharge, error) {
+	recorded := make(map[uuid.UUID]recordedCharge)
+	err := f.journal.Charges(f.state.Counted, func(end storage.EndState, charges map[string]string) {
+		for name, text := range charges {
+			var c credits.Charge
+			id, err := uuid.Parse(name)
+			if err == nil {
+				err = json.Unmarshal([]byte(text), &c)
+			}
+			if err != nil {
+				f.logger.Error("a charge in the journal cannot be read", zap.String("reservation", name), zap.Error(err))
+				continue
+			}
+			recorded[id] = recordedCharge{c, end}
+		}
+	})
+	return recorded, err
 }
 
 // Charged implements credits.Recoverer.
