@@ -231,6 +231,9 @@ func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reaso
 		return o, "", err
 	}
 	defer answer.Body.Close()
+	if answer.Header.Get("Content-Type") != protobuf { // such as the empty 200 of a site without handlers
+		return o, "", c.noAPI(answer)
+	}
 	var response collector.ExportTraceServiceResponse
 	text, err := io.ReadAll(answer.Body)
 	if err == nil {
