@@ -16,7 +16,7 @@
 // settles it. A new kind of reply is a constructor here, and one call in each lane:
 //
 //   - llmgateway: call.serve, when begin has begun the record, for models, files and batches; or
-//     serveCall beside answerAgain, if it depends on the model
+//     serveCall beside cachedAnswer, if it depends on the model
 //   - llmlog: ServeHTTP, before reserve. A reply that depends on the body, such as its model, belongs
 //     into reserve after readBody, or into intercept if it depends on what the provider would get
 package recording
