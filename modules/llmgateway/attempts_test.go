@@ -189,7 +189,7 @@ func (endless) Close() error { return nil }
 
 // No call waits for a body that belongs to no answer.
 func TestErrorsWithoutAnEnd(t *testing.T) {
-	for status, after := range map[int]time.Duration{101: 0, 302: 0, 404: maxErrorTime, 429: maxErrorTime, 500: maxErrorTime} {
+	for status, after := range map[int]time.Duration{101: 0, 302: 0, 400: maxErrorTime, 404: maxErrorTime, 429: maxErrorTime, 500: maxErrorTime} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			s := serve(t, nil)
 			s.handler.policy.Retries = 0
@@ -206,7 +206,7 @@ func TestErrorsWithoutAnEnd(t *testing.T) {
 				w := httptest.NewRecorder()
 				s.call(t, w, "/v1/responses", `{"model":"raws","input":"hi"}`)
 				want := http.StatusOK // the other target's
-				if status == http.StatusNotFound {
+				if status == http.StatusBadRequest {
 					want = status
 				}
 				if w.Code != want || time.Since(begin) != after {
@@ -214,6 +214,34 @@ func TestErrorsWithoutAnEnd(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A model that a provider has no more is no fault of the client: another target may have it.
+func TestMissingModelsAreLookedForElsewhere(t *testing.T) {
+	for name, refusal := range map[string]struct {
+		status int
+		body   string
+	}{
+		"OpenAI":       {404, `{"error":{"message":"The model does not exist or you do not have access to it.","type":"invalid_request_error","code":"model_not_found"}}`},
+		"Azure":        {404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`},
+		"Groq":         {400, `{"error":{"message":"The model has been decommissioned.","type":"invalid_request_error","code":"model_decommissioned"}}`},
+		"Groq's plan":  {413, `{"error":{"message":"Request too large for model on tokens per minute.","type":"tokens","code":"rate_limit_exceeded"}}`},
+		"another path": {405, `{"error":{"message":"Method Not Allowed"}}`},
+	} {
+		asked := 0
+		refuse := func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.WriteHeader(refusal.status)
+			_, _ = io.WriteString(w, refusal.body)
+		}
+		s := serve(t, map[string][]upstream{"raw": {refuse}, "raw2": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answered) }}})
+		if resp, body := s.post(`{"model":"raws","input":"hi"}`); resp.StatusCode != http.StatusOK || asked != 1 {
+			t.Errorf("%s: %d %s, asked %d times", name, resp.StatusCode, body, asked)
+		}
+		if resp, body := s.post(`{"model":"raw/m","input":"hi"}`); resp.StatusCode != refusal.status || asked != 2 {
+			t.Errorf("%s, alone: %d %s, asked %d times", name, resp.StatusCode, body, asked)
+		}
 	}
 }
 

@@ -67,6 +67,8 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name), zap.Int("status", status))
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
+	case lacksModel(status, e):
+		return e, routing.Failover
 	case e.Param == "reasoning.summary" && !a.to.NoSummary && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
 		a.target.Account.AskNoSummary(a.target.Model)
 		return e, routing.Again
@@ -79,6 +81,13 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 // lacksEndpoint reports whether a status says that a server does not have what a request is for.
 func lacksEndpoint(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented
+}
+
+// lacksModel reports whether a provider does not have the model, or the path, or takes no request of this
+// size in its plan, as Groq says with 413. The client has no part in that where another target is left.
+func lacksModel(status int, e *plugins.Error) bool {
+	return lacksEndpoint(status) || e.Code == "model_decommissioned" || // Groq, with 400
+		status == http.StatusRequestEntityTooLarge && e.Code == "rate_limit_exceeded"
 }
 
 // unauthorized reports whether a status refuses a key. Where Gemini answers 400 and means 401,
