@@ -28,7 +28,8 @@ import (
 // With `base_url` it reaches others that speak Responses like OpenAI, such as LM
 // Studio at `http://localhost:1234/v1` or DeepSeek at `https://api.deepseek.com`.
 // The Responses of OpenRouter, xAI and GitHub Copilot, whose streams break clients,
-// are decoded and encoded again.
+// are decoded and encoded again. So are those with tools in namespaces, which only OpenAI
+// and Azure take.
 type Provider struct{}
 
 func init() { caddy.RegisterModule(Provider{}) }
@@ -65,7 +66,7 @@ func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plug
 	if d == plugins.Chat && isOf(complete, t.BaseURL) && (!chatCalls.TakesChat(body) || NeedsResponses(t, body)) { // which take a translation
 		return nil, errors.ErrUnsupported
 	}
-	if !ok || d == plugins.Responses && isOf(irregular, t.BaseURL) ||
+	if !ok || d == plugins.Responses && (isOf(irregular, t.BaseURL) || !isOf(complete, t.BaseURL) && groups(body)) ||
 		(d == plugins.Compaction || d == plugins.InputTokens) && !isOf(complete, t.BaseURL) {
 		return nil, errors.ErrUnsupported
 	}
@@ -99,14 +100,24 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 
 // newBody translates p.
 func newBody(p *translate.Request, t translate.Target) ([]byte, error) {
-	if p.FromOtherAPI() {
+	other, flat := p.FromOtherAPI(), false
+	if raw, ok := plugins.ParseObject(p.Raw); ok && !other && !isOf(complete, t.BaseURL) && groups(raw) {
+		flat = true
+		if err := p.DropTools(func(*translate.Tool) bool { return false }); err != nil {
+			return nil, err
+		}
+	}
+	if other || flat {
 		if err := p.FitCalls(calls); err != nil {
 			return nil, err
 		}
 	}
-	body, err := withInput(p)
-	if err == nil && p.FromOtherAPI() {
-		body, err = fromOtherAPI(body, p, t)
+	body, err := withInput(p, flat)
+	switch {
+	case err == nil && other:
+		return fromOtherAPI(body, p, t)
+	case err == nil && flat:
+		return withFlatTools(body, p)
 	}
 	return body, err
 }

@@ -14,8 +14,9 @@ import (
 )
 
 // withInput is the body with the input as p has it: without the items
-// that were left out, and with reasoning as the provider wrote it.
-func withInput(p *translate.Request) ([]byte, error) {
+// that were left out, and with reasoning as the provider wrote it. flat is for those who have no groups
+// of tools.
+func withInput(p *translate.Request, flat bool) ([]byte, error) {
 	input := gjson.GetBytes(p.Raw, "input")
 	if !input.IsArray() {
 		return p.Raw, nil
@@ -41,6 +42,9 @@ func withInput(p *translate.Request) ([]byte, error) {
 		}
 		if p.FromOtherAPI() {
 			raw = withFailure(withBreakpoints(raw, item), item)
+		}
+		if flat {
+			raw = flatItem(raw, item)
 		}
 		raw = withNames(raw, item)
 		if len(items) > 1 {

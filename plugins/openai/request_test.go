@@ -376,7 +376,7 @@ func TestAdapt(t *testing.T) {
 
 // A client that goes on with an earlier response is still one of Responses, who may run tools itself.
 func TestToolsBehindAnEarlierResponse(t *testing.T) {
-	p, err := translate.ParseRequest([]byte(`{"model":"m","input":[{"role":"user","content":"hi"},{"role":"user","content":"on"}],"tools":[{"type":"apply_patch"},{"type":"tool_search","execution":"client"}]}`))
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":[{"role":"user","content":"hi"},{"role":"user","content":"on"}],"tools":[{"type":"apply_patch"},{"type":"local_shell"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestToolsBehindAnEarlierResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(req.Body)
-	if got := gjson.GetBytes(body, "tools.#.type").Raw; err != nil || got != `["apply_patch","tool_search"]` || len(p.Warnings) > 0 || gjson.GetBytes(body, "include").Exists() {
+	if got := gjson.GetBytes(body, "tools.#.type").Raw; err != nil || got != `["apply_patch","local_shell"]` || len(p.Warnings) > 0 || gjson.GetBytes(body, "include").Exists() {
 		t.Errorf("%v, %q: %s", err, p.Warnings, body)
 	}
 }
