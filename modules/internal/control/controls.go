@@ -114,12 +114,11 @@ var (
 		"User-Id":          func(c *Controls) *string { return &c.record.UserID },
 	}
 	flags = map[string]func(*Controls) *bool{
-		"Cost":    func(c *Controls) *bool { return &c.Cost },
-		"Dry-Run": func(c *Controls) *bool { return &c.DryRun },
-		"Strict":  func(c *Controls) *bool { return &c.Strict },
+		"Cost":   func(c *Controls) *bool { return &c.Cost },
+		"Strict": func(c *Controls) *bool { return &c.Strict },
 	}
 	names = slices.Sorted(slices.Values(slices.AppendSeq(slices.AppendSeq(slices.AppendSeq(
-		[]string{"Auth", "Omit-Request", "Omit-Response", "Properties"}, maps.Keys(texts)), maps.Keys(flags)), maps.Keys(cacheHeaders))))
+		[]string{"Auth", "Dry-Run", "Omit-Request", "Omit-Response", "Properties"}, maps.Keys(texts)), maps.Keys(flags)), maps.Keys(cacheHeaders))))
 )
 
 // The beginnings of headers that end with a name of the caller's.
@@ -149,6 +148,8 @@ func (c *Controls) set(key, name string, values []string) {
 		if !c.Keyed {
 			c.Keyed, c.Secret = true, Bearer(values[0])
 		}
+	case name == "Dry-Run":
+		c.DryRun = c.isMeant(key, values) || c.DryRun
 	case name == "Omit-Request":
 		c.OmitRequest = c.omits(key, values) || c.OmitRequest
 	case name == "Omit-Response":
@@ -191,10 +192,9 @@ func (c *Controls) isTrue(key string, values []string) (on bool) {
 	return on
 }
 
-// omits reads a header that omits content. It fails closed: the header is on
-// unless all of its values, also those of a comma-separated list, say that it is
-// off.
-func (c *Controls) omits(key string, values []string) (on bool) {
+// isMeant reads a boolean header that keeps something from happening. It fails closed: the header is
+// on unless all of its values, also those of a comma-separated list, say that it is off.
+func (c *Controls) isMeant(key string, values []string) (on bool) {
 	for _, v := range values {
 		for v := range strings.SplitSeq(v, ",") {
 			switch strings.ToLower(strings.TrimSpace(v)) {
@@ -207,6 +207,12 @@ func (c *Controls) omits(key string, values []string) (on bool) {
 			}
 		}
 	}
+	return on
+}
+
+// omits reads a header that omits content.
+func (c *Controls) omits(key string, values []string) bool {
+	on := c.isMeant(key, values)
 	if on {
 		c.OmitHeader = key
 	}

@@ -90,6 +90,7 @@ func TestControlHeaders(t *testing.T) {
 		{name: "omit, in other words", header: http.Header{"Service-Omit-Request": {"yes"}, "Service-Omit-Response": {"1"}}, controls: Controls{OmitRequest: true, OmitResponse: true}},
 		{name: "omit, as a list", header: http.Header{"Service-Omit-Request": {"true, true"}, "Service-Omit-Response": {"off,ON"}}, controls: Controls{OmitRequest: true, OmitResponse: true}},
 		{name: "do not omit", header: http.Header{"Service-Omit-Request": {"no", "OFF", ""}, "Service-Omit-Response": {" 0 , False"}}},
+		{name: "dry run, in other words", header: http.Header{"Service-Dry-Run": {"yes"}}, controls: Controls{DryRun: true}},
 		{
 			name:     "omit, in a word that nobody knows",
 			header:   http.Header{"Service-Omit-Request": {"ture"}, "Service-Omit-Response": {"\xff"}},
