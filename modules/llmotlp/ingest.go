@@ -36,34 +36,35 @@ type batch struct {
 	key     *access.Key
 	journal *journal.Journal
 
-	omitted  control.Controls // what the header of the batch omits of all its spans
+	controls control.Controls // of all spans: what is omitted, and whether nothing is recorded and counted but for the answer
 	keepOld  bool             // records that retention deletes soon are made, too
 	replace  bool             // records are made again of spans that came before
-	dryRun   bool             // no record is made, and nothing is counted but for the answer
 	results  map[metric.Label]int64
 	reason   string   // why the first rejected span was rejected
 	warnings []string // each once
 }
 
-// readHeader reads which content the headers of the batch omit. Other control headers are about
-// one call, and travel in its span.
+// readHeader reads what the headers of the batch say of all its spans. Other control headers are
+// about one call, and travel in its span.
 func (b *batch) readHeader(header http.Header) {
 	headers := b.site.App.Headers()
-	omissions := make(http.Header)
-	switches := map[string]*bool{"Keep-Old": &b.keepOld, "Replace": &b.replace, "Dry-Run": &b.dryRun}
+	controls := make(http.Header)
+	switches := map[string]*bool{"Keep-Old": &b.keepOld, "Replace": &b.replace}
 	for name, values := range header {
 		switch control, ok := headers.Cut(name); {
 		case !ok:
-		case strings.HasPrefix(control, "Omit"):
-			omissions[name] = values
+		case strings.HasPrefix(control, "Omit"), control == "Dry-Run":
+			controls[name] = values
 		case switches[control] != nil:
-			*switches[control] = slices.Equal(values, []string{"true"})
+			if *switches[control] = slices.Equal(values, []string{"true"}); !*switches[control] {
+				b.warn([]string{name + ": off, the only value that switches it on is true"})
+			}
 		default:
 			b.warn([]string{name + ": ignored, send it as the span attribute " + association + name})
 		}
 	}
-	b.omitted = *control.Read(omissions, headers, new(storage.Record))
-	b.warn(b.omitted.Warnings)
+	b.controls = *control.Read(controls, headers, new(storage.Record))
+	b.warn(b.controls.Warnings)
 }
 
 // spansHeader is the header of an answer that says what became of each span, so that the
@@ -72,7 +73,7 @@ const spansHeader = "Service-Spans"
 
 // count counts a span by what became of it.
 func (b *batch) count(result metric.Label) {
-	if !b.dryRun {
+	if !b.controls.DryRun {
 		spans.With(result).Inc()
 	}
 	b.results[result]++
@@ -81,7 +82,7 @@ func (b *batch) count(result metric.Label) {
 // ignore counts a span that is no call, by the reason and by the library that reports it.
 func (b *batch) ignore(reason, reporter metric.Label) {
 	b.count(ignored)
-	if !b.dryRun {
+	if !b.controls.DryRun {
 		ignoredSpans.With(reporter, reason).Inc()
 	}
 }
@@ -174,7 +175,7 @@ func (b *batch) record(calls []*call) error {
 			ID: recordID(org, c.span), Org: org,
 			TraceID: hex.EncodeToString(c.span.TraceId), SpanID: hex.EncodeToString(c.span.SpanId),
 		}}
-		b.warn(c.caller(b.site.App.Headers(), &b.omitted, r.Record))
+		b.warn(c.caller(b.site.App.Headers(), &b.controls, r.Record))
 		b.key.Stamp(r.Record)
 		c.describe(r.Record, b.site.App.Catalog())
 		c.answered(r.Record)
@@ -197,7 +198,7 @@ func (b *batch) record(calls []*call) error {
 			return err
 		}
 	}
-	if b.dryRun {
+	if b.controls.DryRun {
 		return nil
 	}
 	for _, r := range rs.order {
