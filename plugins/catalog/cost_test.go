@@ -360,3 +360,33 @@ func TestCostDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// A model that writes audio is never charged, and nothing is set aside for it, at the price of text: its own
+// price counts, or else the cost is unknown.
+func TestAudioIsNotPricedAsText(t *testing.T) {
+	u := plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000), OutputAudio: plugins.Known(1_000_000)}
+	text := plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000)}
+	for _, test := range []struct {
+		provider, model string
+		cost            float64 // in dollars, 0 for an unknown one
+	}{
+		{"openai", "gpt-4o-audio-preview", 82.5}, {"openai", "gpt-4o-audio-preview-2024-12-17", 82.5}, {"openai", "gpt-4o-mini-audio-preview", 20.15},
+		{"openai", "gpt-audio", 66.5}, {"openrouter", "openai/gpt-audio", 0}, {"openrouter", "openai/gpt-audio-mini", 0},
+	} {
+		m, ok := Default().Lookup(test.provider, test.model)
+		if !ok {
+			t.Errorf("%s has no %s", test.provider, test.model)
+			continue
+		}
+		want := plugins.Cost{}
+		if test.cost > 0 {
+			want = plugins.KnownCost(plugins.Nanodollars(test.cost * 1e9))
+		}
+		if got := m.Cost(u, Conditions{}); got != want {
+			t.Errorf("%s costs %v, want %v", test.model, got, want)
+		}
+		if got := m.MaxCost(text, Conditions{}); got != want {
+			t.Errorf("%v is set aside for %s, want %v", got, test.model, want)
+		}
+	}
+}

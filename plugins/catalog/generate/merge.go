@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,13 +60,47 @@ func (o *offers) quotes(name string) (quotes []quote) {
 	if r := o.genai.find(o.origin.genai, name); r != nil && o.keeps(r.ID, r.prices) {
 		add(genaiPin.Name, r.prices)
 	}
-	if m, ok := o.litellm[name]; ok {
+	if m, ok := o.litellm[o.latest(name)]; ok {
 		add(litellmPin.Name, m.prices)
 	}
 	if i := slices.IndexFunc(o.modelsDev, func(d *modelsDevModel) bool { return d.ID == name }); i >= 0 {
 		add("models.dev", o.modelsDev[i].prices)
 	}
 	return quotes
+}
+
+// snapshot finds the date of a snapshot at the end of its name.
+var snapshot = regexp.MustCompile(`^-20\d\d-\d\d-\d\d$`)
+
+// latest returns the name under which LiteLLM has a model: its own, or else that of its latest snapshot,
+// where the price of audio stands alone for some models.
+func (o *offers) latest(name string) string {
+	latest := name
+	if _, ok := o.litellm[name]; ok {
+		return name
+	}
+	for other := range o.litellm {
+		if date, ok := strings.CutPrefix(other, name); ok && snapshot.MatchString(date) {
+			latest = max(latest, other)
+		}
+	}
+	return latest
+}
+
+// withoutGuessesOfAudio makes the rates of audio unknown that no source has for a model of that name, which
+// writes text and audio: else audio would be charged as text, which costs a tenth.
+func withoutGuessesOfAudio(m *catalog.Model) {
+	if !strings.Contains(m.ID, "audio") || !slices.Contains(m.Output, "audio") || !slices.Contains(m.Output, "text") {
+		return
+	}
+	for i := range m.Prices {
+		p := &m.Prices[i]
+		for _, r := range []*catalog.Rate{&p.InputAudio, &p.OutputAudio} {
+			if !r.Known() && p.Input.Nano() > 0 {
+				*r = catalog.UnknownRate
+			}
+		}
+	}
 }
 
 func (o *offers) prices(name string) ([]catalog.Price, error) {
@@ -130,6 +165,7 @@ func (o *offers) models() ([]*catalog.Model, error) {
 		if m.Prices, err = o.prices(d.ID); err != nil {
 			return nil, err
 		}
+		withoutGuessesOfAudio(m)
 		if r := o.genai.find(o.origin.genai, d.ID); r != nil {
 			matched[r] = append(matched[r], m)
 		}
