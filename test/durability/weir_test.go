@@ -39,7 +39,8 @@ type weir struct {
 	admin, site string // host:port
 	upstream    string // URL
 	process     *exec.Cmd
-	program     string // the binary
+	program     string   // the binary
+	env         []string // variables of the process, beside its own
 }
 
 // config is what differs from one configuration to another.
@@ -133,7 +134,7 @@ func (w *weir) launch(c config) {
 	home := filepath.Join(w.dir, "home")
 	w.process = exec.Command(w.program, "run", "--config", path, "--adapter", "caddyfile")
 	w.process.Dir = home
-	w.process.Env = []string{asWeir + "=1", "HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}
+	w.process.Env = append([]string{asWeir + "=1", "HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}, w.env...)
 	w.process.Stdout, w.process.Stderr = log, log
 	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := w.process.Start(); err != nil {
