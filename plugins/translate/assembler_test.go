@@ -218,6 +218,48 @@ func TestArgumentsForNoCallFail(t *testing.T) {
 	}
 }
 
+// Models and clients write the object of the arguments as a string.
+func TestArgumentsInAString(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`"{\"a\":\"b\\\"\"}"`: `completed: function_call(f {"a":"b\""})`,
+		` "{}"`:               `completed: function_call(f {})`,
+		`"{hello}"`:           `completed: function_call(f "{hello}")`,
+		`"[1]"`:               `completed: function_call(f "[1]")`,
+		`"text"`:              `completed: function_call(f "text")`,
+		`"{\"a`:               `incomplete: function_call(f "{\"a) incomplete`,
+	} {
+		for _, n := range []int{1, 3, len(arguments)} {
+			got := answer(t, func(a *Assembler) {
+				a.Call(0, "c", "f")
+				for rest := arguments; rest != ""; rest = rest[min(n, len(rest)):] {
+					a.Args(0, rest[:min(n, len(rest))])
+				}
+				a.Finish(ReasonStop)
+			})
+			if s := outline(got); s != want {
+				t.Errorf("%s in pieces of %d: got %s, want %s", arguments, n, s, want)
+			}
+		}
+	}
+	two := answer(t, func(a *Assembler) {
+		for _, id := range []string{"c", "d"} {
+			a.Call(0, id, "f")
+			a.Args(0, `"{\"id\":1}"`)
+		}
+		a.Finish(ReasonStop)
+	})
+	if s := outline(two); s != `completed: function_call(f {"id":1}), function_call(f {"id":1})` {
+		t.Error(s)
+	}
+	p, err := ParseRequest([]byte(`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":"\"{\\\"a\\\":1}\""},{"type":"function_call_output","call_id":"c","output":"x"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if call := p.Turns[0].Items[0].(*ToolCall); call.Arguments != `{"a":1}` {
+		t.Error(call.Arguments)
+	}
+}
+
 func TestCallWithoutNameFails(t *testing.T) {
 	got := answer(t, func(a *Assembler) { a.Call(0, "c", ""); a.Args(0, "{}"); a.Finish(ReasonStop) })
 	if s := outline(got); s != "failed: " {

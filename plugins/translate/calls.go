@@ -53,7 +53,7 @@ func (a *Assembler) continues(o *Output, name string) bool {
 	if name == "" {
 		return o.Name != "" && !a.HasArguments(o.key)
 	}
-	return name == o.Name && o.pending == "" && (o.Index == unopened || len(o.parts[0].Text) == 0)
+	return name == o.Name && o.pending == "" && (o.Index == unopened || len(o.parts[0].Text) == 0) && len(o.quoted) == 0
 }
 
 // Args adds to the arguments of a call. Those of a custom tool are the object
@@ -93,7 +93,8 @@ func (a *Assembler) openCallOf(key int) *Output {
 // that what follows of a call without an id is another call.
 func (a *Assembler) HasArguments(key int) bool {
 	o := a.find(key)
-	return o != nil && o.isCall() && o.Index != unopened && o.unwrap == nil && plugins.ValidJSON([]byte(o.Arguments()))
+	return o != nil && o.isCall() && o.Index != unopened && o.unwrap == nil &&
+		(plugins.ValidJSON([]byte(o.Arguments())) || plugins.ValidJSON(o.quoted))
 }
 
 // CustomInput adds to the free-form input of the call of a custom tool.

@@ -171,7 +171,9 @@ func parseCall(c *conversation, call *ToolCall, param, key string, v gjson.Resul
 	if arguments.Type != gjson.Null && arguments.Type != gjson.String {
 		return invalidType(param+"."+key, []jsonType{aString}, arguments)
 	}
-	call.Arguments = arguments.Str
+	if call.Arguments = arguments.Str; !call.Custom {
+		call.Arguments = unquoted(arguments.Str)
+	}
 	call.CallID, call.Name = v.Get("call_id").Str, FlatName(v)
 	if call.CallID == "" {
 		return Missing(param + ".call_id")

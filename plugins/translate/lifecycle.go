@@ -86,8 +86,14 @@ func (a *Assembler) arguments(o *Output, s string) {
 	if o.unwrap != nil {
 		s = o.unwrap.push(s)
 	}
-	if o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 && noArguments(s) {
-		return
+	if o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 {
+		if len(o.quoted) == 0 && noArguments(s) {
+			return
+		}
+		if len(o.quoted) > 0 || strings.HasPrefix(strings.TrimSpace(s), `"`) {
+			o.quoted = append(o.quoted, s...)
+			return
+		}
 	}
 	if s != "" {
 		a.appendText(o, o.parts[0].Kind, s)
@@ -139,6 +145,10 @@ func (a *Assembler) settle(o *Output, status string) {
 		if rest := o.unwrap.rest(); rest != "" {
 			a.appendText(o, InputPart, rest)
 		}
+	}
+	if len(o.quoted) > 0 {
+		a.appendText(o, o.parts[0].Kind, unquoted(string(o.quoted)))
+		o.quoted = nil
 	}
 	if o.isCall() && o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 && status == statusCompleted {
 		a.appendText(o, o.parts[0].Kind, "{}") // a call without arguments still has an object of them

@@ -213,7 +213,7 @@ func (a *Assembler) TextLength() (n int64) {
 		return int64(a.size)
 	}
 	for _, o := range a.items[min(a.rounds.begins, len(a.items)):] {
-		n += int64(len(o.Name) + len(o.Sealed))
+		n += int64(len(o.Name) + len(o.Sealed) + len(o.quoted))
 		for _, p := range o.parts {
 			n += int64(len(p.Text))
 		}

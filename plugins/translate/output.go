@@ -36,6 +36,7 @@ type Output struct {
 	summary int          // the plugin's index of the summary part that is open
 	pending string       // arguments that came before the name
 	unwrap  *unwrapper
+	quoted  []byte // arguments so far that are a JSON string, of which the end says whether it has an object
 }
 
 // unopened is the Index of a call before the stream has the call.

@@ -114,6 +114,18 @@ func IsObject(arguments string) bool {
 	return plugins.ValidJSON([]byte(arguments)) && gjson.Parse(arguments).IsObject()
 }
 
+// unquoted returns the object that arguments have as a JSON string, as some models and clients write it, or
+// else the arguments (https://github.com/quarkiverse/quarkus-langchain4j/pull/2642,
+// https://github.com/vllm-project/vllm/pull/54964).
+func unquoted(arguments string) string {
+	if strings.HasPrefix(strings.TrimSpace(arguments), `"`) && plugins.ValidJSON([]byte(arguments)) {
+		if s := gjson.Parse(arguments).Str; IsObject(s) {
+			return s
+		}
+	}
+	return arguments
+}
+
 // InvalidArguments wraps arguments that are no object as Anthropic advises, so that nobody takes them for
 // a call without arguments, and a model can see what was wrong with them
 // (https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming).
