@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -235,4 +236,46 @@ func conversations(d plugins.Dialect) (bodies []string) {
 		}
 	}
 	return bodies
+}
+
+// A client gets its own names of tools back, in streams too, whatever names a provider has for them; the
+// provider has one name for a tool, in its tools, choices and calls.
+func TestNamesComeBack(t *testing.T) {
+	for _, d := range []plugins.Dialect{plugins.Messages, plugins.Chat, plugins.Responses} {
+		api, _ := inbound.Of(d)
+		for _, k := range append(kindsOf(plugins.Messages), kind{"anthropic", anthropic.Provider{}, "claude-sonnet-4-5"}) {
+			for i, name := range names {
+				other := names[(i+1)%len(names)]
+				for _, stream := range []bool{false, true} {
+					p, err := api.Parse([]byte(request(d, name, other, "call_1", true)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					p.Stream = stream
+					req, err := k.provider.Prepare(context.Background(), p, translate.Target{Model: k.model, BaseURL: "https://example.com", Key: "k", Capabilities: &able})
+					if err != nil {
+						t.Errorf("%s to %s: %v", d, k.name, err)
+						continue
+					}
+					sent, _ := io.ReadAll(req.Body) // of the test
+					if fitted := p.Tools[0].Name; fitted != name && (strings.Contains(string(sent), `"`+name+`"`) || strings.Count(string(sent), `"`+fitted+`"`) < 3) {
+						t.Errorf("%s to %s: %s is sent as %s, not everywhere: %s", d, k.name, name, fitted, sent)
+					}
+					var answer strings.Builder
+					a := translate.NewAssembler(p, &answer, translate.Options{Encoder: api.Encoder(p)})
+					for i := range p.Tools {
+						a.Call(i, fmt.Sprint("c", i), p.Tools[i].Name)
+						a.Args(i, "{}")
+					}
+					a.Finish(translate.ReasonStop)
+					answer.Write(a.End())
+					for _, own := range []string{name, other} {
+						if !strings.Contains(answer.String(), `"name":"`+own+`"`) {
+							t.Errorf("%s from %s, streamed %t: no call of %s in %s", d, k.name, stream, own, answer.String())
+						}
+					}
+				}
+			}
+		}
+	}
 }
