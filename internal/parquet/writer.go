@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -63,6 +64,8 @@ type Writer struct {
 	total   int64
 	groups  []rowGroup
 	zstd    *zstd.Encoder
+	// page and compressed are the buffers of the last page.
+	page, compressed []byte
 }
 
 // columnBuffer has the values of a column in a group.
@@ -91,11 +94,17 @@ func NewWriter(w io.Writer, columns []Column) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Writer{w: w, zstd: encoder}
+	p := &Writer{zstd: encoder}
 	for _, c := range columns {
 		p.columns = append(p.columns, &columnBuffer{Column: c})
 	}
-	return p, p.write([]byte(magic))
+	return p, p.Reset(w)
+}
+
+// Reset begins another file with the same columns, in the memory of the one before, which is closed.
+func (p *Writer) Reset(w io.Writer) error {
+	p.w, p.written, p.total, p.groups = w, 0, 0, nil
+	return p.write([]byte(magic))
 }
 
 func (p *Writer) write(b []byte) error {
@@ -168,14 +177,14 @@ func (p *Writer) endGroup() error {
 	}
 	g := rowGroup{rows: int64(p.rows)}
 	for _, c := range p.columns {
-		page := c.page()
-		compressed := p.zstd.EncodeAll(page, nil)
-		header := pageHeader(p.rows, len(page), len(compressed))
+		p.page = c.appendPage(p.page[:0])
+		p.compressed = p.zstd.EncodeAll(p.page, p.compressed[:0])
+		header := pageHeader(p.rows, len(p.page), len(p.compressed))
 		at := p.written
-		if err := errors.Join(p.write(header), p.write(compressed)); err != nil {
+		if err := errors.Join(p.write(header), p.write(p.compressed)); err != nil {
 			return err
 		}
-		g.chunks = append(g.chunks, chunk{at, p.written - at, int64(len(header) + len(page))})
+		g.chunks = append(g.chunks, chunk{at, p.written - at, int64(len(header) + len(p.page))})
 		c.values, c.levels, c.bits = c.values[:0], c.levels[:0], 0
 	}
 	p.groups = append(p.groups, g)
@@ -184,9 +193,9 @@ func (p *Writer) endGroup() error {
 	return nil
 }
 
-// page has the levels, as runs, and the values.
-func (c *columnBuffer) page() []byte {
-	page := make([]byte, 4, 4+len(c.values)+len(c.levels)/8)
+// appendPage appends the levels, as runs, and the values to an empty page.
+func (c *columnBuffer) appendPage(page []byte) []byte {
+	page = append(slices.Grow(page, 4+len(c.values)+len(c.levels)/8), 0, 0, 0, 0)
 	for i := 0; i < len(c.levels); {
 		n := i + 1
 		for n < len(c.levels) && c.levels[n] == c.levels[i] {

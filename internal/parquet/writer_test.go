@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -174,5 +175,42 @@ func TestWriterOfNothing(t *testing.T) {
 	p.SetText(0, "a")
 	if err := errors.Join(p.EndRow(), p.Close()); !errors.Is(err, errFull) {
 		t.Error(err)
+	}
+}
+
+// A second file has nothing of the first.
+func TestReset(t *testing.T) {
+	columns := []Column{{"text", Text}, {"yes", Boolean}, {"cost", Decimal}}
+	fill := func(w *Writer, rows int) {
+		t.Helper()
+		for i := range rows {
+			if i%3 > 0 {
+				w.SetText(0, strings.Repeat("x", i))
+				w.SetBool(1, i%2 == 0)
+			}
+			w.SetInt(2, int64(i))
+			if err := w.EndRow(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var first, second, want bytes.Buffer
+	w, err := NewWriter(&first, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(w, 100)
+	if err := w.Reset(&second); err != nil {
+		t.Fatal(err)
+	}
+	fill(w, 10)
+	if w, err = NewWriter(&want, columns); err != nil {
+		t.Fatal(err)
+	}
+	if fill(w, 10); !bytes.Equal(second.Bytes(), want.Bytes()) {
+		t.Errorf("%d bytes, want %d", second.Len(), want.Len())
 	}
 }

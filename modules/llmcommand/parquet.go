@@ -31,7 +31,7 @@ type dayFiles struct {
 	day             string // of the open file, "" for none
 	file            *os.File
 	buf             *bufio.Writer
-	*parquet.Writer // of the open file
+	*parquet.Writer // of the open file; nil before the first
 }
 
 // newDayFiles makes the folder, unless it exists. It returns an error if folder is "".
@@ -56,6 +56,9 @@ func (f *dayFiles) begin(at time.Time) error {
 		return err
 	}
 	f.day, f.file, f.buf = day, file, bufio.NewWriterSize(file, 64<<10)
+	if f.Writer != nil {
+		return f.Reset(f.buf)
+	}
 	f.Writer, err = parquet.NewWriter(f.buf, f.columns)
 	return err
 }
