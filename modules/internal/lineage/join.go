@@ -222,7 +222,8 @@ func (x *Index) find(q *query) (*call, relation) {
 		return c, repeats
 	}
 	before, last, repeated := x.findLongest(q)
-	if later := x.findEdited(q, last); later != nil && (before == nil || rootOf(later) == rootOf(before) || !repeated && x.beginAlike(later, q, last+1)) {
+	later, at := x.findEdited(q, last)
+	if later != nil && (before == nil || rootOf(later) == rootOf(before) || !repeated && (at < n-1 || x.beginAlike(later, q, last+1))) {
 		before = later
 	}
 	switch {
@@ -332,11 +333,11 @@ func (x *Index) answerOf(c *call) []uint64 {
 }
 
 // findEdited returns the call that the query continues with edited messages: half of the call's
-// messages, and its last one, are still there. It has more messages than the call of findLongest,
-// whose last message has the index last.
-func (x *Index) findEdited(q *query, last int) *call {
+// messages, and its last one, which has the index at, are still there. It has more messages than the
+// call of findLongest, whose last message has the index last.
+func (x *Index) findEdited(q *query, last int) (c *call, at int) {
 	for i := len(q.Messages) - 1; i > last; i-- {
-		c := x.lookup(key(byLast, q.scope, q.Messages[i].Hash))
+		c = x.lookup(key(byLast, q.scope, q.Messages[i].Hash))
 		if c == nil || int(c.count) <= last+1 || c.agent != q.agent {
 			continue
 		}
@@ -353,14 +354,15 @@ func (x *Index) findEdited(q *query, last int) *call {
 			}
 		}
 		if 2*remaining >= int(c.count) {
-			return c
+			return c, i
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // beginAlike reports whether a call has the first n messages of the query. Another conversation may end
-// alike, as with an ok and the request to go on.
+// alike, as with an ok and the request to go on: without a message that is new, nothing else tells them
+// apart.
 func (x *Index) beginAlike(c *call, q *query, n int) bool {
 	i := 0
 	for m := range words(&x.blocks, c.messages) {

@@ -137,6 +137,17 @@ func TestConversationsThatEndAlikeStayApart(t *testing.T) {
 	expect(t, join(t, x, user("b"), model("ok"), user("go on"), model("ok"), user("and on")), second.ID, other.ID, plugins.Known(3))
 }
 
+// A conversation without its oldest messages goes on, though another one began as it does now.
+func TestATrimmedConversationGoesOn(t *testing.T) {
+	x := new(Index)
+	join(t, x, user("hi"))
+	join(t, x, user("a"))
+	second := join(t, x, user("a"), model("b"), user("hi"), model("c"), user("d"))
+	if r := join(t, x, user("hi"), model("c"), user("d"), model("e"), user("f")); r.ParentID != second.ID {
+		t.Errorf("it goes on after %s, want %s", r.ParentID, second.ID)
+	}
+}
+
 func TestOthersConversationsAreNeverLinked(t *testing.T) {
 	for name, change := range map[string]func(r *storage.Record){
 		"organisation": func(r *storage.Record) { r.Org = "other" },
