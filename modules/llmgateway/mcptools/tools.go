@@ -1,5 +1,5 @@
-// Package mcptools makes functions of the tools of MCP servers that a request of Responses
-// names, and makes the calls that the model or the client asks for.
+// Package mcptools offers the model the tools of the MCP servers in a request of Responses as
+// functions, and makes the calls that the model or the client asks for.
 //
 // Its tests are mcp_test.go and mcp_providers_test.go of llmgateway.
 package mcptools
@@ -33,8 +33,8 @@ const (
 	parallelCalls = 8
 	// timeout bounds how long the list of a server's tools may take, and each call.
 	timeout = 60 * time.Second
-	// maxSize bounds what the servers answer for one request, in bytes: the lists of their tools,
-	// and the results of calls. A million tokens are as long, and each round has a copy.
+	// maxSize bounds the answers of the servers for one request, in bytes: the lists of their tools,
+	// and the results of calls. It is about a million tokens, of which each round has a copy.
 	maxSize = 4 << 20
 )
 
@@ -67,11 +67,11 @@ type Tools struct {
 
 	ctx       context.Context
 	servers   Servers
-	limit     int                           // tools of a server
-	sessions  map[string]*mcpclient.Session // by server_label
-	functions map[string][]translate.Tool   // the tools of each server, by server_label
-	remaining int64                         // how many calls may still be made
-	parsed    func() (*translate.Request, error)
+	limit     int                                // tools of a server
+	sessions  map[string]*mcpclient.Session      // by server_label
+	functions map[string][]translate.Tool        // the tools of each server, by server_label
+	remaining int64                              // how many calls may still be made
+	request   func() (*translate.Request, error) // parse, once
 
 	mu          sync.Mutex        // guards the fields below
 	size        int64             // of the servers' answers so far, in bytes
@@ -85,86 +85,86 @@ func Open(ctx context.Context, body []byte, servers Servers, limit int, memory *
 		ctx: ctx, servers: servers, limit: limit, sessions: make(map[string]*mcpclient.Session), functions: make(map[string][]translate.Tool),
 		reservation: memory.Answer(ctx, -1, maxSize),
 	}
-	t.parsed = sync.OnceValues(func() (*translate.Request, error) { return t.parse(body) })
+	t.request = sync.OnceValues(func() (*translate.Request, error) { return t.parse(body) })
 	return t
 }
 
 // Request returns the request with the tools of the servers as functions.
-func (t *Tools) Request() (*translate.Request, error) { return t.parsed() }
+func (t *Tools) Request() (*translate.Request, error) { return t.request() }
 
 // MayCall reports whether the model may call another tool.
 func (t *Tools) MayCall() bool { return t.remaining > 0 }
 
 // Close ends the sessions with the servers.
-func (m *Tools) Close() {
-	for _, s := range m.sessions {
+func (t *Tools) Close() {
+	for _, s := range t.sessions {
 		s.Close()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reservation.Release()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reservation.Release()
 }
 
 // grow takes memory for an answer of a server.
-func (m *Tools) grow(bytes int) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.size+int64(bytes) > maxSize {
+func (t *Tools) grow(bytes int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.size+int64(bytes) > maxSize {
 		return fmt.Errorf("the answers of MCP servers are over %d bytes long", maxSize)
 	}
-	if refused := m.reservation.Grow(m.size + int64(bytes)); refused != nil {
+	if refused := t.reservation.Grow(t.size + int64(bytes)); refused != nil {
 		return refused
 	}
-	m.size += int64(bytes)
+	t.size += int64(bytes)
 	return nil
 }
 
 // parse lists the tools of the servers, makes the calls that the client has approved, and
 // reads the request.
-func (m *Tools) parse(body []byte) (*translate.Request, error) {
+func (t *Tools) parse(body []byte) (*translate.Request, error) {
 	input := gjson.GetBytes(body, "input").Array()
 	var servers []*server
 	for i, tool := range gjson.GetBytes(body, "tools").Array() {
-		if !m.servers.Allow(tool) {
+		if !t.servers.Allow(tool) {
 			continue
 		}
 		s, err := newServer(fmt.Sprintf("tools[%d]", i), tool, input)
 		if err != nil {
 			return nil, err
 		}
-		if m.sessions[s.label] != nil {
+		if t.sessions[s.label] != nil {
 			return nil, plugins.Invalid(s.param+".server_label", "Duplicate server_label '%s': every MCP server needs its own.", s.label)
 		}
-		m.sessions[s.label] = s.session
+		t.sessions[s.label] = s.session
 		servers = append(servers, s)
 	}
 	var wg sync.WaitGroup
 	for _, s := range servers {
 		if s.listed == nil {
-			wg.Go(func() { s.list(m.ctx, m.limit, m.grow) })
+			wg.Go(func() { s.list(t.ctx, t.limit, t.grow) })
 		}
 	}
 	wg.Wait()
 	for _, s := range servers {
 		if s.item != nil {
-			m.Items = append(m.Items, s.item)
+			t.Items = append(t.Items, s.item)
 		}
-		m.functions[s.label] = s.functions()
+		t.functions[s.label] = s.functions()
 	}
-	m.remaining = maxCalls
+	t.remaining = maxCalls
 	if limit := gjson.GetBytes(body, "max_tool_calls"); limit.Type == gjson.Number {
-		m.remaining = min(m.remaining, limit.Int())
+		t.remaining = min(t.remaining, limit.Int())
 	}
-	body, err := m.resume(body, input)
+	body, err := t.resume(body, input)
 	if err != nil {
 		return nil, err
 	}
-	return translate.ParseMCP(body, m.functions)
+	return translate.ParseMCP(body, t.functions)
 }
 
 // resume makes the calls that the client approves, and puts them in the place of the
 // approvals. A call that the client does not approve has failed.
-func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
+func (t *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 	approvals, answered := make(map[string]gjson.Result), make(map[string]bool)
 	for _, item := range input {
 		switch item.Get("type").Str {
@@ -185,7 +185,7 @@ func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 		if !ok {
 			return nil, plugins.Invalid(fmt.Sprintf("input[%d].approval_request_id", i), "No approval request found with the id '%.128s'.", id)
 		}
-		if m.sessions[request.Get("server_label").Str] == nil {
+		if t.sessions[request.Get("server_label").Str] == nil {
 			continue // the provider left it to the client, or another one did
 		}
 		c := &Call{
@@ -201,12 +201,12 @@ func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 	if len(byIndex) == 0 {
 		return body, nil
 	}
-	done := m.Start(calls)
+	done := t.Start(calls)
 	for range calls {
 		<-done
 	}
 	for _, c := range calls {
-		m.Items = append(m.Items, c.item())
+		t.Items = append(t.Items, c.item())
 	}
 	return history.EditArray(body, "input", func(i int, item gjson.Result) string {
 		c := byIndex[i]
@@ -242,11 +242,11 @@ func (c *Call) item() []byte {
 }
 
 // Start makes calls, some of them at once. The channel gets each call when it has a result.
-func (m *Tools) Start(calls []*Call) <-chan *Call {
+func (t *Tools) Start(calls []*Call) <-chan *Call {
 	done := make(chan *Call, len(calls))
 	running := make(chan struct{}, parallelCalls)
 	for _, c := range calls {
-		if m.remaining--; m.remaining < 0 {
+		if t.remaining--; t.remaining < 0 {
 			c.Failure = "The call was not made: the response has no more calls of tools."
 			done <- c
 			continue
@@ -254,15 +254,16 @@ func (m *Tools) Start(calls []*Call) <-chan *Call {
 		go func() {
 			running <- struct{}{}
 			defer func() { <-running }()
-			m.make(c)
+			t.run(c)
 			done <- c
 		}()
 	}
 	return done
 }
 
-func (m *Tools) make(c *Call) {
-	offered := slices.ContainsFunc(m.functions[c.Server], func(t translate.Tool) bool { return t.MCP.Name == c.Tool })
+// run makes one call, and sets its output or its failure.
+func (t *Tools) run(c *Call) {
+	offered := slices.ContainsFunc(t.functions[c.Server], func(tool translate.Tool) bool { return tool.MCP.Name == c.Tool })
 	arguments := cmp.Or(c.Arguments, "{}")
 	switch {
 	case !offered:
@@ -271,10 +272,10 @@ func (m *Tools) make(c *Call) {
 		c.Failure = "The arguments of the call are not a JSON object."
 	default:
 		var err error
-		if c.Output, err = m.sessions[c.Server].Call(m.ctx, c.Tool, json.RawMessage(arguments)); err != nil {
+		if c.Output, err = t.sessions[c.Server].Call(t.ctx, c.Tool, json.RawMessage(arguments)); err != nil {
 			c.Failure = cmp.Or(err.Error(), "The tool failed, and does not say why.")
 		}
-		if err := m.grow(len(c.Output) + len(c.Failure)); err != nil {
+		if err := t.grow(len(c.Output) + len(c.Failure)); err != nil {
 			c.Output, c.Failure = "", err.Error()
 		}
 	}
