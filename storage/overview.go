@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// UserOverviewQuery asks what users cost and ask over time.
+// UserOverviewQuery asks for the cost and the number of requests of users over time.
 type UserOverviewQuery struct {
 	Org string
 	// Filter has leaves about requests and about users; see SplitFilter.
@@ -37,7 +37,7 @@ func (q *UserOverviewQuery) Answer(ctx context.Context, g Grouper) (*UserOvervie
 		question.Buckets = NewBuckets(q.Window, q.Zone)
 	}
 	var o overview
-	numbers := make(map[string]int) // by user id, if they are asked for twice
+	numbers := make(map[string]int) // of users in o, by their id; empty unless g is asked twice
 	twice := !bounded && !q.Distribution
 	span := never
 	c := &choice[User]{
@@ -59,17 +59,8 @@ func (q *UserOverviewQuery) Answer(ctx context.Context, g Grouper) (*UserOvervie
 	w := q.Window.or(span)
 	b := NewBuckets(w, q.Zone)
 	if twice && b.Len > 0 {
-		byBucket := &GroupQuery{Org: q.Org, Filter: question.Filter, Window: w, Zone: q.Zone, By: question.By, Known: true, Buckets: b}
-		err := g.Groups(ctx, byBucket, func(g *GroupTotals) error {
-			if p.over(groupSteps) {
-				return p.ended
-			}
-			if i, ok := numbers[g.Key[0]]; ok {
-				o.setCells(i, g)
-			}
-			return nil
-		})
-		if err != nil {
+		again := &GroupQuery{Org: q.Org, Filter: question.Filter, Window: w, Zone: q.Zone, By: question.By, Known: true, Buckets: b}
+		if err := o.askCells(ctx, g, again, numbers, p); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +68,7 @@ func (q *UserOverviewQuery) Answer(ctx context.Context, g Grouper) (*UserOvervie
 		return sample[plugins.Nanodollars]{value: c.Cost, withoutCost: c.WithoutCost}
 	}
 	count := func(c *Counts) sample[int64] { return sample[int64]{value: plugins.Known(c.Requests)} }
-	costs, requests := ofUsers(&o, q, p, cost), ofUsers(&o, q, p, count)
+	costs, requests := byUser(&o, q, p, cost), byUser(&o, q, p, count)
 	if !q.Distribution && b.Len > 0 {
 		costs, requests = byBucket(&o, b, costs, p, cost), byBucket(&o, b, requests, p, count)
 	}
@@ -87,15 +78,29 @@ func (q *UserOverviewQuery) Answer(ctx context.Context, g Grouper) (*UserOvervie
 	}, p.ended
 }
 
+// askCells asks g for the cells of the users with these numbers.
+func (o *overview) askCells(ctx context.Context, g Grouper, q *GroupQuery, numbers map[string]int, p *CancelCheck) error {
+	return g.Groups(ctx, q, func(g *GroupTotals) error {
+		if p.over(groupSteps) {
+			return p.ended
+		}
+		if i, ok := numbers[g.Key[0]]; ok {
+			o.setCells(i, g)
+		}
+		return nil
+	})
+}
+
 // overview has what each user costs and asks, in all and by bucket.
 type overview struct {
 	users list[userMeasures]
 	cells list[userCell]
 }
 
+// userMeasures is what a user did. overview.cells[from:to] are the user's cells.
 type userMeasures struct {
 	Counts
-	from, to int // its cells
+	from, to int
 }
 
 // userCell is what a user did in a bucket that begins at start.
@@ -116,8 +121,8 @@ func (o *overview) setCells(user int, g *GroupTotals) {
 	u.to = o.cells.len
 }
 
-// ofUsers returns a sample of each user that the query wants.
-func ofUsers[T plugins.Unit](o *overview, q *UserOverviewQuery, p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
+// byUser returns a sample of each user that the query wants.
+func byUser[T plugins.Unit](o *overview, q *UserOverviewQuery, p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
 	return dropOutliers(&q.Series, measureAll(&o.users, p, func(u *userMeasures) sample[T] { return measure(&u.Counts) }), p)
 }
 

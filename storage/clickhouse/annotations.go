@@ -13,13 +13,13 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// annotated reads the records of keys, and at the same time what was learned of them later.
-func (r *reader) annotated(ctx context.Context, keys []key, read func(context.Context) ([]*storage.Record, error)) (records []*storage.Record, err error) {
-	var learned []annotation
+// readAnnotated reads the records of keys, and at the same time their annotations.
+func (r *reader) readAnnotated(ctx context.Context, keys []key, read func(context.Context) ([]*storage.Record, error)) (records []*storage.Record, err error) {
+	var annotations []annotation
 	p := r.withOwnParams()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		learned, err = p.annotations(ctx, keys)
+		annotations, err = p.annotations(ctx, keys)
 		return err
 	})
 	g.Go(func() (err error) {
@@ -29,24 +29,24 @@ func (r *reader) annotated(ctx context.Context, keys []key, read func(context.Co
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	annotate(records, learned)
+	annotate(records, annotations)
 	return records, nil
 }
 
-// annotate gives records what was learned of them later.
-func annotate(records []*storage.Record, learned []annotation) {
+// annotate adds annotations to their records.
+func annotate(records []*storage.Record, annotations []annotation) {
 	byID := make(map[uuid.UUID][]*storage.Record, len(records))
 	for _, rec := range records {
 		byID[rec.ID] = append(byID[rec.ID], rec)
 	}
-	for i := range learned {
-		for _, rec := range byID[learned[i].id] {
-			learned[i].addTo(rec)
+	for i := range annotations {
+		for _, rec := range byID[annotations[i].id] {
+			annotations[i].addTo(rec)
 		}
 	}
 }
 
-// annotation is a score, feedback or a property that a record was given later. The value of
+// annotation is a score, feedback or a property that was added to a record later. The value of
 // a score that was removed is NaN.
 type annotation struct {
 	id                  uuid.UUID
@@ -71,6 +71,7 @@ func (r *reader) annotations(ctx context.Context, keys []key) (list []annotation
 	return list, err
 }
 
+// addTo adds the annotation to its record.
 func (a *annotation) addTo(rec *storage.Record) {
 	rec.UpdatedAt = max(rec.UpdatedAt, storage.Millis(a.learned))
 	switch {
@@ -90,7 +91,7 @@ func (a *annotation) addTo(rec *storage.Record) {
 	}
 }
 
-// anyLate reports whether any record was given a property of that name later.
+// anyLate reports whether a property of that name was added to any record later.
 func (r *reader) anyLate(ctx context.Context, name string) (any bool, err error) {
 	err = r.query(ctx, "SELECT request_id FROM late_properties WHERE "+all(ofOrg, "name = "+r.text(name))+" LIMIT 1", func(driver.Rows) error {
 		any = true

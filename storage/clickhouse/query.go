@@ -119,7 +119,7 @@ func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error
 	}
 	p := r.withOwnParams()
 	condition := p.keysCondition(keys)
-	found, err := r.annotated(ctx, keys, func(ctx context.Context) ([]*storage.Record, error) {
+	found, err := r.readAnnotated(ctx, keys, func(ctx context.Context) ([]*storage.Record, error) {
 		return p.versions(ctx, condition, " LIMIT 1 BY created_at, request_id")
 	})
 	if err != nil {
@@ -327,8 +327,8 @@ func (b *Backend) Response(ctx context.Context, org, responseID string) (*storag
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		learned, err := r.withOwnParams().annotations(ctx, []key{{id: found[0].ID}})
-		annotate(found, learned)
+		annotations, err := r.withOwnParams().annotations(ctx, []key{{id: found[0].ID}})
+		annotate(found, annotations)
 		return err
 	})
 	switch {
@@ -352,7 +352,7 @@ func (r *reader) request(ctx context.Context, id uuid.UUID) (*storage.Record, er
 		t, margin := storage.Timestamp(binary.BigEndian.Uint64(id[:8])>>16), storage.Timestamp(idMargin.Milliseconds())
 		places = []string{all("created_at BETWEEN "+r.time(t-margin)+" AND "+r.time(t+margin), found), found}
 	}
-	records, err := r.annotated(ctx, []key{{id: id}}, func(ctx context.Context) ([]*storage.Record, error) {
+	records, err := r.readAnnotated(ctx, []key{{id: id}}, func(ctx context.Context) ([]*storage.Record, error) {
 		for _, place := range places {
 			// Of the few versions the first is taken here: for a LIMIT the server reads twice.
 			if records, err := r.versions(ctx, place, ""); err != nil || len(records) > 0 {

@@ -20,8 +20,8 @@ import (
 
 const conversationPrefix = "conv_"
 
-// maxAdded bounds the items that a conversation gets at a time, in bytes: an entry of
-// the journal has room for them.
+// maxAdded bounds the items that one change adds to a conversation, in bytes: a change is one entry of
+// the journal.
 const maxAdded = 12 << 20
 
 // maxConversation bounds the items of a conversation, in bytes, and maxItems how many there
@@ -31,21 +31,22 @@ const (
 	maxItems        = 20_000
 )
 
-// adding serializes the additions to a conversation, so that together they keep its bounds.
-var adding [64]sync.Mutex
+// conversationLocks are held while items are added to a conversation, so that additions at the same time
+// keep its bounds together. Conversations share them by a hash.
+var conversationLocks [64]sync.Mutex
 
 // lock locks a conversation until unlock.
 func (s *Store) lock(id string) (unlock func()) {
-	m := &adding[maphash.String(lockSeed, s.Org+"\x00"+id)%uint64(len(adding))]
+	m := &conversationLocks[maphash.String(lockSeed, s.Org+"\x00"+id)%uint64(len(conversationLocks))]
 	m.Lock()
 	return m.Unlock
 }
 
 var lockSeed = maphash.MakeSeed()
 
-// fits returns a 413 if a conversation, which was measured, has no room for the items of a
-// change.
-func fits(to *storage.Conversation, c *storage.ConversationChange) error {
+// checkRoom returns a 413 if a conversation has no room for the items of a change. to has the size and
+// the count of its items.
+func checkRoom(to *storage.Conversation, c *storage.ConversationChange) error {
 	size := to.Size
 	for _, item := range c.Items {
 		size += int64(len(item))
@@ -63,7 +64,7 @@ func fits(to *storage.Conversation, c *storage.ConversationChange) error {
 // extendTimeout bounds how long the end of a response waits for the backend to have it.
 const extendTimeout = time.Second
 
-// IsConversation reports whether NewConversation may have made an id. OpenAI's ids are longer.
+// IsConversation reports whether an id has the form of those of NewConversation. OpenAI's ids are longer.
 func IsConversation(id string) bool {
 	_, ok := RecordOf(id)
 	return ok && strings.HasPrefix(id, conversationPrefix) && len(id) == len(conversationPrefix)+2*len(uuid.UUID{})
@@ -85,14 +86,14 @@ func (s *Store) Conversation(ctx context.Context, id string, page storage.ItemPa
 	return c, nil
 }
 
-// NewConversation makes a conversation of items.
+// NewConversation creates a conversation with items.
 func (s *Store) NewConversation(ctx context.Context, metadata string, items []string) (*storage.Conversation, error) {
 	id := uuid.Must(uuid.NewV7())
 	c := storage.ConversationChange{ID: conversationPrefix + hex.EncodeToString(id[:]), Created: true, User: s.User, Metadata: metadata, Record: storage.NoCall}
-	if err := s.add(ctx, &c, &storage.Conversation{}, items); err != nil {
+	if err := s.addItems(ctx, &c, &storage.Conversation{}, items); err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, &c, 0)
+	return s.apply(ctx, &c, 0)
 }
 
 // AddItems adds items to a conversation, and returns the added items in full.
@@ -102,15 +103,16 @@ func (s *Store) AddItems(ctx context.Context, to *storage.Conversation, items []
 		return nil, err
 	}
 	c := storage.ConversationChange{ID: to.ID, Record: storage.NoCall}
-	if err := s.add(ctx, &c, to, items); err != nil {
+	if err := s.addItems(ctx, &c, to, items); err != nil {
 		return nil, err
 	}
-	_, err = s.changed(ctx, &c, to.ChangedAt)
+	_, err = s.apply(ctx, &c, to.ChangedAt)
 	return c.Items, err
 }
 
-// add gives the change the items in full. to is the conversation, measured.
-func (s *Store) add(ctx context.Context, c *storage.ConversationChange, to *storage.Conversation, items []string) error {
+// addItems adds items to a change, with their ids and in place of references. to is the conversation, with
+// the size and the count of its items.
+func (s *Store) addItems(ctx context.Context, c *storage.ConversationChange, to *storage.Conversation, items []string) error {
 	items, err := s.Resolve(ctx, items, maxAdded, func(context.Context, int64) error { return nil })
 	if err != nil {
 		return err
@@ -139,11 +141,12 @@ func (s *Store) add(ctx context.Context, c *storage.ConversationChange, to *stor
 	if size > maxAdded {
 		return plugins.Invalid("items", "The items are over %d bytes long.", maxAdded)
 	}
-	return fits(to, c)
+	return checkRoom(to, c)
 }
 
+// has reports whether a conversation has an item with an id.
 func (s *Store) has(ctx context.Context, c *storage.Conversation, id string) (bool, error) {
-	if c.ID == "" { // it is being made
+	if c.ID == "" { // it does not exist yet
 		return false, nil
 	}
 	found, err := s.Conversation(ctx, c.ID, storage.ItemPage{Limit: 1, Only: id, Measure: true})
@@ -158,11 +161,11 @@ func (s *Store) RemoveItem(ctx context.Context, from *storage.Conversation, id s
 	case !known:
 		return ErrNotFound
 	}
-	_, err := s.changed(ctx, &storage.ConversationChange{ID: from.ID, Remove: id}, from.ChangedAt)
+	_, err := s.apply(ctx, &storage.ConversationChange{ID: from.ID, Remove: id}, from.ChangedAt)
 	return err
 }
 
-// ItemsOf are the items of a conversation.
+// ItemsOf returns the items of a conversation.
 func ItemsOf(c *storage.Conversation) []string {
 	items := make([]string, len(c.Items))
 	for i := range c.Items {
@@ -173,29 +176,30 @@ func ItemsOf(c *storage.Conversation) []string {
 
 // SetMetadata replaces the metadata of a conversation.
 func (s *Store) SetMetadata(ctx context.Context, of *storage.Conversation, metadata string) (*storage.Conversation, error) {
-	return s.changed(ctx, &storage.ConversationChange{ID: of.ID, Metadata: metadata}, of.ChangedAt)
+	return s.apply(ctx, &storage.ConversationChange{ID: of.ID, Metadata: metadata}, of.ChangedAt)
 }
 
 // DeleteConversation deletes a conversation and its items. The records of the calls
 // that it consisted of stay.
 func (s *Store) DeleteConversation(ctx context.Context, c *storage.Conversation) error {
-	_, err := s.changed(ctx, &storage.ConversationChange{ID: c.ID, Deleted: true}, c.ChangedAt)
+	_, err := s.apply(ctx, &storage.ConversationChange{ID: c.ID, Deleted: true}, c.ChangedAt)
 	if errors.Is(err, ErrNotFound) {
 		err = nil
 	}
 	return err
 }
 
-// changed changes a conversation, whose last change was at after when it was read, and returns
-// the changed conversation.
-func (s *Store) changed(ctx context.Context, c *storage.ConversationChange, after storage.Timestamp) (*storage.Conversation, error) {
-	if err := s.change(c, after); err != nil {
+// apply makes a change to a conversation and returns the conversation after it. after is the time of the
+// last change before.
+func (s *Store) apply(ctx context.Context, c *storage.ConversationChange, after storage.Timestamp) (*storage.Conversation, error) {
+	if err := s.appendChange(c, after); err != nil {
 		return nil, err
 	}
 	return s.Conversation(ctx, c.ID, storage.Measured)
 }
 
-func (s *Store) change(c *storage.ConversationChange, after storage.Timestamp) error {
+// appendChange appends a change to the journal, later than the time after.
+func (s *Store) appendChange(c *storage.ConversationChange, after storage.Timestamp) error {
 	at := max(storage.Millis(time.Now()), after+1)
 	a := &storage.Annotation{Org: s.Org, At: at, Conversation: c}
 	a.MaskContent(s.Mask)
@@ -225,10 +229,10 @@ func (s *Store) Extend(ctx context.Context, conversation string, after storage.T
 	if err != nil {
 		return err
 	}
-	if err := fits(to, &c); err != nil {
+	if err := checkRoom(to, &c); err != nil {
 		return err
 	}
-	if err := s.change(&c, after); err != nil || !s.Journal.Shared() {
+	if err := s.appendChange(&c, after); err != nil || !s.Journal.Shared() {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, extendTimeout)
