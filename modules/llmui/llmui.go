@@ -181,9 +181,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}))
 }
 
-// keyOf is the key that a request acts with, nil for one without a session.
+// keyOf returns the key with whose rights a request is served, nil if it has no session.
 func (h *Handler) keyOf(r *http.Request) *access.Key {
-	if user := h.trusted(r); user != "" {
+	if user := h.trustedUser(r); user != "" {
 		return h.checker.Keys.KeyOf(h.Org, user)
 	}
 	s, ok := sessionOf(token(r), time.Now())
@@ -200,8 +200,8 @@ func (h *Handler) keyOf(r *http.Request) *access.Key {
 	return key
 }
 
-// trusted is the user whom Caddy has authenticated, "" for nobody.
-func (h *Handler) trusted(r *http.Request) string {
+// trustedUser returns the user whom Caddy has authenticated, "" if there is none.
+func (h *Handler) trustedUser(r *http.Request) string {
 	repl, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if repl == nil {
 		return ""
@@ -209,22 +209,22 @@ func (h *Handler) trusted(r *http.Request) string {
 	return repl.ReplaceAll(h.TrustUser, "")
 }
 
-// who is what a session's browser is told.
-type who struct {
+// sessionInfo tells a browser what its session may do.
+type sessionInfo struct {
 	Organization string `json:"organization"`
 	Login        bool   `json:"login"`   // it can log out
 	Admin        bool   `json:"admin"`   // it can administer keys
-	Content      bool   `json:"content"` // it sees what was said
+	Content      bool   `json:"content"` // it sees requests and answers
 	Write        bool   `json:"write"`   // it can rate requests, and save views
 }
 
-func newWho(key *access.Key, login bool) who {
-	return who{key.Org(), login, key.Allows(access.ScopeAdmin), key.Allows(access.ScopeQuery), key.Allows(access.ScopeWrite)}
+func newSessionInfo(key *access.Key, login bool) sessionInfo {
+	return sessionInfo{key.Org(), login, key.Allows(access.ScopeAdmin), key.Allows(access.ScopeQuery), key.Allows(access.ScopeWrite)}
 }
 
-// way is how a browser without a session gets one, beside an API key.
-type way struct {
-	Issuer string `json:"issuer,omitempty"`
+// loginOptions tell a browser how it can log in, besides with an API key.
+type loginOptions struct {
+	Issuer string `json:"issuer,omitempty"` // "" if people log in with API keys alone
 }
 
 func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) error {
@@ -232,13 +232,13 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) error {
 	case http.MethodGet:
 		key := h.keyOf(r)
 		if key == nil {
-			problem, ways := "log in with an API key", &way{}
+			problem, options := "log in with an API key", &loginOptions{}
 			if h.login != nil {
-				ways.Issuer = h.Login.Issuer
+				options.Issuer = h.Login.Issuer
 			}
-			return answer(w, http.StatusUnauthorized, ways, &problem)
+			return answer(w, http.StatusUnauthorized, options, &problem)
 		}
-		return answer(w, http.StatusOK, newWho(key, h.trusted(r) == ""), nil)
+		return answer(w, http.StatusOK, newSessionInfo(key, h.trustedUser(r) == ""), nil)
 	case http.MethodPost:
 		return h.logIn(w, r)
 	case http.MethodDelete:
@@ -274,7 +274,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		return fail(w, refused.Status, refused.Message)
 	}
 	http.SetCookie(w, cookie(r, begin(session{key: key.Hash()}, now), ageLimit))
-	return answer(w, http.StatusOK, newWho(key, true), nil)
+	return answer(w, http.StatusOK, newSessionInfo(key, true), nil)
 }
 
 // answer writes the envelope of the query API.

@@ -12,28 +12,28 @@ import (
 // together. Copies beyond it are truncated; the traffic itself is not touched.
 var Memory = sync.OnceValue(func() int64 { return admission.Share(256 << 20) })
 
-var inUse atomic.Int64
+var inUse atomic.Int64 // bytes that are reserved
 
 const (
 	minBuffer = 2 << 10
 	classes   = 25 // 2, 3, 4, 6, 8 KiB to 8 MiB
-	// maxTrust is how much memory a mere announcement of a length gets.
+	// maxTrust bounds the first buffer for a body, in bytes, whatever length its header announces.
 	maxTrust = 64 << 10
-	// growth is how many times what has come it then gets, so that a large body is not
-	// copied at each step of its way.
+	// growth is how many times the bytes so far a later buffer has, up to the announced length, so that
+	// a large body is copied only a few times.
 	growth = 4
 )
 
-// buffer is a block of memory of the size of a class.
+// buffer is a block of memory with the size of a class.
 type buffer struct {
 	data  []byte
 	class int
 }
 
-var pools [classes]sync.Pool
+var pools [classes]sync.Pool // of *buffer, by class
 
-// sizeClass is the class of the least buffers that hold n bytes. Their sizes are
-// the powers of two and what lies halfway between them.
+// sizeClass returns the smallest class whose buffers hold n bytes. The sizes are powers of two and
+// the numbers halfway between them.
 func sizeClass(n int64) int {
 	class := 2 * bits.Len64(uint64(max(n, minBuffer)-1)/minBuffer)
 	if class > 0 && n <= classSize(class-1) {
@@ -42,6 +42,7 @@ func sizeClass(n int64) int {
 	return class
 }
 
+// classSize returns the size of the buffers of a class, in bytes.
 func classSize(class int) int64 {
 	if class%2 == 1 {
 		return minBuffer * 3 / 2 << (class / 2)
@@ -67,6 +68,7 @@ func Reserve(n int64) (ok bool) {
 // Return gives back what Reserve took.
 func Return(n int64) { inUse.Add(-n) }
 
+// newBuffer returns an empty buffer, from the pool if the class has one.
 func newBuffer(class int) *buffer {
 	if class < classes {
 		if b, ok := pools[class].Get().(*buffer); ok {
@@ -76,6 +78,7 @@ func newBuffer(class int) *buffer {
 	return &buffer{data: make([]byte, 0, classSize(class)), class: class}
 }
 
+// recycle gives the buffer back to its pool.
 func (b *buffer) recycle() {
 	if b.class < classes {
 		b.data = b.data[:0]

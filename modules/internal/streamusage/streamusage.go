@@ -1,5 +1,5 @@
-// Package streamusage asks for the token usage of a stream of Chat Completions where its
-// client did not, and takes the chunk out again that this causes.
+// Package streamusage asks for the token usage of a stream of Chat Completions if its client does
+// not, and removes the chunk with the usage from the answer.
 package streamusage
 
 import (
@@ -43,16 +43,16 @@ func Ask(body []byte, always bool) (asking []byte, changed bool) {
 	return asking, true
 }
 
-// maxEvent bounds what is held of an event whose end has not come: the chunk to
-// take out is short.
+// maxEvent bounds the bytes of an incomplete event that are held back: the chunk with the usage is
+// short.
 const maxEvent = 64 << 10
 
 // Filter passes a stream of server-sent events on without the chunk that
 // holds nothing but usage. An event goes out in the write that completes it.
 type Filter struct {
 	http.ResponseWriter
-	active  bool
-	partial []byte // the event whose end has not come
+	active  bool   // the answer is a stream
+	partial []byte // the incomplete event at the end of what was written
 	long    bool   // the event is over maxEvent, and passes as it comes
 }
 
@@ -85,7 +85,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 		f.partial = append(f.partial, p...)
 		pending = f.partial
 	}
-	written, next := 0, 0 // pending[kept:next] is to go out
+	written, next := 0, 0 // pending[written:next] is to go out
 	for {
 		n := EventLen(pending[next:])
 		if n == 0 {
@@ -110,6 +110,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// pass writes bytes to the client.
 func (f *Filter) pass(p []byte) error {
 	if len(p) == 0 {
 		return nil
@@ -126,8 +127,8 @@ func (f *Filter) Close() {
 	f.partial = nil
 }
 
-// EventLen is the length of the first event in p with its blank line, 0 when p
-// does not hold the whole of it. Lines end in LF, CRLF or CR.
+// EventLen returns the length of the first event in p with its blank line, 0 if the event is not
+// complete. Lines end in LF, CRLF or CR.
 func EventLen(p []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexAny(p[at:], "\r\n")
@@ -147,7 +148,7 @@ func EventLen(p []byte) int {
 	}
 }
 
-// lineEnd is the offset after the line end at i.
+// lineEnd returns the offset after the line end at i.
 func lineEnd(p []byte, i int) int {
 	if p[i] == '\r' && i+1 < len(p) && p[i+1] == '\n' {
 		return i + 2
