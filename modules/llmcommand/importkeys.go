@@ -29,8 +29,8 @@ const litellmKeys = "litellm-keys"
 // litellmSecrets are the fields with the hash of a key and the end of its secret.
 var litellmSecrets = []string{"token", "key_name"}
 
-// litellmBeside are the fields that a key of Weir needs no place for.
-var litellmBeside = append([]string{
+// litellmIgnored are the fields that are not imported, because a key of Weir has no use for them.
+var litellmIgnored = append([]string{
 	"key_alias", "spend", "model_spend", "budget_reset_at", "soft_budget_cooldown",
 	"created_at", "created_by", "updated_at", "updated_by", "last_active", "team_id",
 }, litellmSecrets...)
@@ -117,7 +117,7 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 		i.taken[k.name] = true
 		return nil, nil
 	}
-	i.count(r, litellmBeside)
+	i.count(r, litellmIgnored)
 	if !i.client.dry() {
 		if refused, err := i.make(ctx, k); refused != nil || err != nil {
 			return refused, err

@@ -31,8 +31,8 @@ func (x *exchange) end() {
 	x.rec.Record.ResponseBytes = x.writer.Sent()
 	end := x.endState()
 	x.commit(end)
-	if x.addressed != nil {
-		x.addressed.Close(x.isWhole() || x.failed)
+	if x.addresses != nil {
+		x.addresses.Close(x.isWhole() || x.failed)
 	}
 	x.settle(end)
 	x.rec.End(end)

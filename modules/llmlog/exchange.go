@@ -44,7 +44,7 @@ type exchange struct {
 	answer    providerAnswer
 	writer    capture.Writer
 	usage     *streamusage.Filter // takes out the chunk that nobody asked for
-	addressed *addressed          // puts addresses of the proxy in, nil unless the answer has some
+	addresses *addressWriter      // puts addresses of the proxy into the answer, nil unless it has some
 	tunnel    *tunnel.Tunnel      // nil unless its events are read
 	upstream  string              // provider by the upstream's host
 	warnings  []string
@@ -183,10 +183,10 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		}
 	}
 	if x.account != nil && x.operation().mayNameResults() {
-		x.addressed = &addressed{
+		x.addresses = &addressWriter{
 			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), memory: x.request.memory.Answer(x.ctx, -1, maxAddressed),
 		}
-		w = x.addressed
+		w = x.addresses
 	}
 	x.writer.Watch(w, x.r.Method, x)
 }

@@ -108,16 +108,16 @@ var passedFields = []string{
 // (https://cloud.google.com/apis/docs/system-parameters).
 var passedQuery = []string{"after", "after_id", "alt", "api-version", "before_id", "beta", "limit", "pageSize", "pageToken"}
 
-// hidden are the header fields of answers that tell whose account it is.
-var hidden = []string{"Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie"}
+// accountFields are the header fields of answers that tell whose account it is.
+var accountFields = []string{"Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie"}
 
-// hideAccount takes the hidden fields out of the header of an answer, or of its trailers, if an
+// hideAccount removes accountFields from the header of an answer, or of its trailers, if an
 // account pays that is not the caller's, nil for none.
 func hideAccount(header http.Header, account *providers.Account) {
 	if account == nil {
 		return
 	}
-	for _, name := range hidden {
+	for _, name := range accountFields {
 		delete(header, name)
 		delete(header, http.TrailerPrefix+name)
 	}

@@ -31,9 +31,9 @@ func (x *exchange) checkBatch() *plugins.Error {
 // maxAddressed bounds an answer with addresses, in bytes, where there is memory for as many.
 const maxAddressed = 64 << 20
 
-// addressed puts the address of the proxy into what the provider tells of batches, as the
-// address of their results: libraries ask there, and would send the key of Weir to the provider.
-type addressed struct {
+// addressWriter replaces the address of a batch's results in the answer of the provider by that of the
+// proxy: libraries would send the key of Weir to the provider.
+type addressWriter struct {
 	http.ResponseWriter
 	batches string // the address of all batches at the proxy
 	memory  *admission.Answer
@@ -44,7 +44,7 @@ type addressed struct {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *addressed) WriteHeader(status int) {
+func (a *addressWriter) WriteHeader(status int) {
 	if status < http.StatusOK {
 		a.ResponseWriter.WriteHeader(status)
 		return
@@ -53,7 +53,7 @@ func (a *addressed) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (a *addressed) Write(p []byte) (int, error) {
+func (a *addressWriter) Write(p []byte) (int, error) {
 	if a.refused == nil {
 		a.refused = a.memory.Grow(int64(len(a.body) + len(p)))
 	}
@@ -64,10 +64,10 @@ func (a *addressed) Write(p []byte) (int, error) {
 }
 
 // FlushError is what http.ResponseController calls: all goes out at once.
-func (a *addressed) FlushError() error { return nil }
+func (a *addressWriter) FlushError() error { return nil }
 
 // Close sends the answer if it is whole.
-func (a *addressed) Close(complete bool) {
+func (a *addressWriter) Close(complete bool) {
 	defer a.memory.Release()
 	if a.status == 0 || !complete {
 		return
@@ -92,7 +92,7 @@ func (a *addressed) Close(complete bool) {
 }
 
 // replaced returns the JSON of a batch, or of a list of them, with the proxy's addresses.
-func (a *addressed) replaced(body []byte) (out []byte) {
+func (a *addressWriter) replaced(body []byte) (out []byte) {
 	answer := gjson.Parse(plugins.View(body))
 	end := 0
 	replace := func(_, batch gjson.Result) bool {

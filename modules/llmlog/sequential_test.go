@@ -21,7 +21,7 @@ func TestAnswersWithAddressesAreBounded(t *testing.T) {
 	}{{1000, http.StatusOK}, {1 << 20, http.StatusOK}, {longest, http.StatusOK}, {longest + 1, http.StatusBadGateway}} {
 		for range 10 { // far more than there is, together
 			w := httptest.NewRecorder()
-			a := &addressed{ResponseWriter: w, memory: memory.Answer(t.Context(), -1, maxAddressed)}
+			a := &addressWriter{ResponseWriter: w, memory: memory.Answer(t.Context(), -1, maxAddressed)}
 			a.WriteHeader(http.StatusOK)
 			answer := `{"data":["` + strings.Repeat("x", c.bytes-len(`{"data":[""]}`)) + `"]}`
 			for sent := 0; sent < len(answer); sent += 32 << 10 {

@@ -44,13 +44,13 @@ func (j *Journal) freeze(freeze func(names []string) error) (segments []string, 
 		switch name := f.Name(); {
 		case filepath.Ext(name) == rawSuffix, filepath.Ext(name) == sealedSuffix:
 			segments = append(segments, name)
-		case f.Type().IsRegular() && name != lockName && !slices.Contains(notCopied, filepath.Ext(name)):
+		case f.Type().IsRegular() && name != lockName && !slices.Contains(uncopiedSuffixes, filepath.Ext(name)):
 			changing = append(changing, name)
 		}
 	}
 	return segments, freeze(changing)
 }
 
-// notCopied are the suffixes of files that a backup does not copy from the directory: files that
+// uncopiedSuffixes are the suffixes of files that a backup does not copy from the directory: files that
 // will replace other files, grams, which are made again, and databases, which their owners copy.
-var notCopied = []string{temporarySuffix, gramsSuffix, ".new", ".db", ".db-wal", ".db-shm"}
+var uncopiedSuffixes = []string{temporarySuffix, gramsSuffix, ".new", ".db", ".db-wal", ".db-shm"}

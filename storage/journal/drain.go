@@ -245,12 +245,12 @@ func (dv *delivery) awaitWrite() {
 	defer dv.writer.Unlock()
 }
 
-// endOf is the part of a divided batch that alone says that the batch is over.
+// endOf returns the part of a divided batch with its end and without entries.
 func endOf(b *storage.Batch) *storage.Batch {
 	return &storage.Batch{Journal: b.Journal, ID: b.ID + "/end", End: b.End}
 }
 
-// halves takes a batch notCopied, in its order. The position stays at start.
+// halves splits a batch into two, in its order. The position stays at start.
 func halves(b *storage.Batch, start storage.Position) (first, second *storage.Batch) {
 	first = &storage.Batch{Journal: b.Journal, ID: b.ID + "/0", End: start}
 	second = &storage.Batch{Journal: b.Journal, ID: b.ID + "/1", End: start}

@@ -18,9 +18,9 @@ import (
 // reads a prompt.
 type Key [sha256.Size]byte
 
-// aside are the header fields that change no answer. The encoding is that of the way: an answer
-// is stored without.
-var aside = []string{
+// ignoredFields are the header fields that change no answer. Accept-Encoding is one, because an
+// answer is stored without an encoding.
+var ignoredFields = []string{
 	"Accept-Encoding", "Accept-Language", "Baggage", "Cache-Control", "Cdn-Loop", "Connection", "Content-Length", "Date", "Dnt", "Forwarded",
 	"Idempotency-Key", "Keep-Alive", "Pragma", "Priority", "Request-Id", "Te", "Traceparent", "Tracestate", "True-Client-Ip",
 	"User-Agent", "Via", "X-Amzn-Trace-Id", "X-Client-Request-Id", "X-Request-Id",
@@ -28,13 +28,13 @@ var aside = []string{
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Server",
 }
 
-// asidePrefixes begin the names of header fields that change no answer: of browsers, and of OpenAI's
+// ignoredPrefixes begin the names of header fields that change no answer: of browsers, and of OpenAI's
 // and Anthropic's libraries, which count their retries. Others of proxies may say who calls, such as
 // Cf-Access-Client-Id and X-Forwarded-User.
-var asidePrefixes = []string{"Sec-", "X-B3-", "X-Stainless-"}
+var ignoredPrefixes = []string{"Sec-", "X-B3-", "X-Stainless-"}
 
-func isAside(name string) bool {
-	return slices.Contains(aside, name) || slices.ContainsFunc(asidePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+func isIgnored(name string) bool {
+	return slices.Contains(ignoredFields, name) || slices.ContainsFunc(ignoredPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // key returns what equal requests have in common. refusal must not refuse the request.
@@ -98,7 +98,7 @@ func (h *digest) list(texts []string) {
 func (h *digest) header(header http.Header) {
 	names := h.names[:0]
 	for name := range header {
-		if !isAside(name) {
+		if !isIgnored(name) {
 			names = append(names, name)
 		}
 	}

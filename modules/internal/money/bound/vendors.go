@@ -96,13 +96,13 @@ var clientTools = []string{
 	"shell", "text_editor", "tool_search", "tool_search_tool_bm25", "tool_search_tool_regex",
 }
 
-// dated is the date at the end of Anthropic's types of tools, as in bash_20250124.
-var dated = regexp.MustCompile(`_20\d{6}$`)
+// dateSuffix is the date at the end of Anthropic's types of tools, as in bash_20250124.
+var dateSuffix = regexp.MustCompile(`_20\d{6}$`)
 
 // runsAtClient reports whether the client runs a tool of a type. A shell runs where its
 // environment says (https://developers.openai.com/api/docs/guides/tools-shell).
 func runsAtClient(kind string, tool gjson.Result) (client bool) {
-	if !slices.Contains(clientTools, dated.ReplaceAllString(kind, "")) {
+	if !slices.Contains(clientTools, dateSuffix.ReplaceAllString(kind, "")) {
 		return false
 	}
 	client = true
@@ -146,7 +146,7 @@ var containerTools = []string{"code_execution", "code_interpreter", "shell"}
 
 // containerPrice is what the container of a tool costs, 0 if the tool has none.
 func containerPrice(kind string, tool gjson.Result) (price plugins.Nanodollars) {
-	if !slices.Contains(containerTools, dated.ReplaceAllString(kind, "")) {
+	if !slices.Contains(containerTools, dateSuffix.ReplaceAllString(kind, "")) {
 		return 0
 	}
 	price = containerPrices[""]
