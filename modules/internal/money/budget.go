@@ -23,7 +23,7 @@ import (
 )
 
 // Budget bounds what calls may cost, or how many tokens they use, how many there are, or how
-// many run at once. A call is made only if the most that the call can use fits into every
+// many run at once. A call is made only if the upper bound on its use fits into every
 // budget that counts the call.
 type Budget struct {
 	// Name names the budget in refusals, in metrics and in /v1/budgets. It is unique in
@@ -94,7 +94,7 @@ type Budget struct {
 	budgetTerms
 }
 
-// budgetTerms are what a budget makes of its options.
+// budgetTerms are the options of a budget after provision.
 type budgetTerms struct {
 	org         string
 	limit       plugins.Nanodollars
@@ -111,7 +111,7 @@ type budgetTerms struct {
 	begun       *atomic.Bool      // Begin is done; nil without since
 }
 
-// windowTotal is the window without an end.
+// windowTotal is the value of Budget.Window for a window without an end.
 const windowTotal = "total"
 
 // minRolling and maxRolling bound windows that move.
@@ -140,8 +140,8 @@ var attributes = map[string]func(*storage.Record) string{
 // Attributes are the names of attributes, in their order.
 var Attributes = slices.Sorted(maps.Keys(attributes))
 
-// treeOf is the first call of the conversation, or of the one whose sub-agent it belongs to,
-// as far as the calls before tell.
+// treeOf returns the id of the first call of the agent run that a call belongs to: of its conversation,
+// or of the one that started the sub-agent.
 func treeOf(r *storage.Record) uuid.UUID {
 	if r.RootID == uuid.Nil {
 		return r.ID
@@ -149,11 +149,11 @@ func treeOf(r *storage.Record) uuid.UUID {
 	return r.RootID
 }
 
-// ofCall are the values of Budget.Per that a key alone does not tell.
-var ofCall = []string{"model", "provider", "session", "tree"}
+// callAttributes are the values of Budget.Per that depend on the call and not only on its key.
+var callAttributes = []string{"model", "provider", "session", "tree"}
 
-// knownBefore are the fields that a filter of a budget may name.
-var knownBefore = []string{"user_id", "session_id", "project", "key_id", "provider", "model", "request_model", "properties", "property_key"}
+// filterFields are the fields that a filter of a budget may name: those that are known before a call.
+var filterFields = []string{"user_id", "session_id", "project", "key_id", "provider", "model", "request_model", "properties", "property_key"}
 
 // provision checks the budget, whose stages may use the aliases.
 func (b *Budget) provision(org string, isAlias func(name string) bool) (err error) {
@@ -178,28 +178,14 @@ func (b *Budget) provision(org string, isAlias func(name string) bool) (err erro
 			return fmt.Errorf("budget %s: %w", b.Name, err)
 		}
 	}
-	if b.filter, err = storage.ParseFilter(b.Filter); err != nil {
+	if err := b.provisionFilter(); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
-	}
-	b.program = storage.Compile(b.filter, nil)
-	for leaf := range storage.Leaves(b.filter) {
-		name := cmp.Or(leaf.Field.Name, string(leaf.Field.Group))
-		if !slices.Contains(knownBefore, name) {
-			return fmt.Errorf("budget %s: %s is not known before a call; a budget may name %s", b.Name, name, strings.Join(knownBefore, ", "))
-		}
 	}
 	if b.Unpriced != "" && b.Unpriced != "refuse" && b.Unpriced != passUnpriced {
 		return fmt.Errorf("budget %s: on_unpriced is refuse or pass, not %s", b.Name, b.Unpriced)
 	}
-	property, ofProperty := strings.CutPrefix(b.Per, propertyPrefix)
-	switch {
-	case b.Per == "":
-	case ofProperty && property != "":
-		b.per = func(r *storage.Record) string { return r.Properties[property] }
-	default:
-		if b.per = attributes[b.Per]; b.per == nil {
-			return fmt.Errorf("budget %s: per takes %s or property.<name>, not %s", b.Name, strings.Join(Attributes, ", "), b.Per)
-		}
+	if err := b.provisionPer(); err != nil {
+		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
 	if err := b.provisionSince(); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
@@ -210,7 +196,37 @@ func (b *Budget) provision(org string, isAlias func(name string) bool) (err erro
 	return nil
 }
 
-// provisionWindow reads the window.
+// provisionFilter parses Filter.
+func (b *Budget) provisionFilter() (err error) {
+	if b.filter, err = storage.ParseFilter(b.Filter); err != nil {
+		return err
+	}
+	b.program = storage.Compile(b.filter, nil)
+	for leaf := range storage.Leaves(b.filter) {
+		name := cmp.Or(leaf.Field.Name, string(leaf.Field.Group))
+		if !slices.Contains(filterFields, name) {
+			return fmt.Errorf("%s is not known before a call; a budget may name %s", name, strings.Join(filterFields, ", "))
+		}
+	}
+	return nil
+}
+
+// provisionPer parses Per.
+func (b *Budget) provisionPer() error {
+	property, ofProperty := strings.CutPrefix(b.Per, propertyPrefix)
+	switch {
+	case b.Per == "":
+	case ofProperty && property != "":
+		b.per = func(r *storage.Record) string { return r.Properties[property] }
+	default:
+		if b.per = attributes[b.Per]; b.per == nil {
+			return fmt.Errorf("per takes %s or property.<name>, not %s", strings.Join(Attributes, ", "), b.Per)
+		}
+	}
+	return nil
+}
+
+// provisionWindow parses Window, and sets its default.
 func (b *Budget) provisionWindow() error {
 	switch {
 	case b.quantity == concurrent && b.Window != "":
@@ -262,14 +278,14 @@ func (b *Budget) properties() (names []string) {
 	return names
 }
 
-// ReadBodies reports whether one of some budgets counts by what only the body of a call tells.
+// ReadBodies reports whether one of the budgets counts by something that only the body of a call has.
 func ReadBodies(budgets []*Budget) bool {
 	return slices.ContainsFunc(budgets, func(b *Budget) bool {
 		return b.quantity.metered() || len(b.Filter) > 0 || !slices.Contains([]string{"", "project", "key", "provider"}, b.Per)
 	})
 }
 
-// hold is the account of a budget that counts a call, in the window of a time.
+// hold returns the account in which the budget counts a call, in the window at a time.
 func (b *Budget) hold(r *storage.Record, at storage.Timestamp) credits.Hold {
 	h := credits.Hold{Account: credits.Account{Org: b.org, Budget: b.account()}, Limit: b.limit, Rolling: b.rolling}
 	if b.Observe {
@@ -282,8 +298,8 @@ func (b *Budget) hold(r *storage.Record, at storage.Timestamp) credits.Hold {
 	return h
 }
 
-// account names what the budget counts, in the ledger. A budget that comes to count something
-// else begins at 0: dollars are no requests.
+// account returns the name of the budget's accounts in the ledger. It depends on the quantity, so that
+// a budget whose quantity changes begins at 0.
 func (b *Budget) account() string {
 	if b.quantity == dollars {
 		return b.Name
@@ -306,10 +322,10 @@ func (b *Budget) Bounds(at storage.Timestamp) (begins, ends storage.Timestamp) {
 // Rolls reports whether the window moves with the time.
 func (b *Budget) Rolls() bool { return b.rolling > 0 }
 
-// Counts is the name of the quantity that the budget counts.
+// Counts returns the name of the quantity that the budget counts.
 func (b *Budget) Counts() string { return b.quantity.name }
 
-// Cap is Limit as the ledger counts.
+// Cap returns Limit in the unit of the ledger.
 func (b *Budget) Cap() plugins.Nanodollars { return b.limit }
 
 // Counted returns what the budget counts now, by value.
@@ -317,15 +333,15 @@ func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) ([]credits.
 	return ledger.Counted(ctx, b.hold(new(storage.Record), storage.Millis(time.Now())))
 }
 
-// Subject names whose calls an account of the budget counts, as in `user "ada"`.
-func (b *Budget) Subject(of credits.Account) string {
+// Subject returns whose calls an account of the budget counts, as in `user "ada"`.
+func (b *Budget) Subject(a credits.Account) string {
 	switch {
 	case b.per == nil && len(b.Filter) > 0:
 		return "the calls that it counts"
 	case b.per == nil:
 		return "all calls"
-	case of.Value == "":
+	case a.Value == "":
 		return "calls without a " + b.Per
 	}
-	return fmt.Sprintf("%s %q", b.Per, of.Value)
+	return fmt.Sprintf("%s %q", b.Per, a.Value)
 }
