@@ -4,12 +4,12 @@ package llmapp
 
 import "github.com/caddyserver/caddy/v2"
 
-// claimed is empty where there are no abstract Unix sockets.
-type claimed struct{}
+// addressClaims is empty where there are no abstract Unix sockets.
+type addressClaims struct{}
 
-func (claimed) claimSites(caddy.Context) error { return nil }
+func (addressClaims) claimSites(caddy.Context) error { return nil }
 
-func (claimed) release() {}
+func (addressClaims) release() {}
 
 // ClaimAddress does nothing where there are no abstract Unix sockets.
 func ClaimAddress(string) error { return nil }
