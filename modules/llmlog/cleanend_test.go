@@ -59,3 +59,23 @@ func TestACleanEndAmidAnAnswerIsBrokenOff(t *testing.T) {
 		})
 	}
 }
+
+// That an answer states an error in a shape of no dialect is known also if content is omitted, whose words
+// the record does not have.
+func TestAnErrorIsKnownWithoutContent(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"base_resp":{"status_code":1002,"status_msg":"Too fast."},"choices":null}`)
+	}))
+	defer upstream.Close()
+	for omits, want := range map[string]string{"false": "Too fast.", "true": ""} {
+		t.Run("omitted "+omits, func(t *testing.T) {
+			s := serve(t, options{upstream: upstream.Listener.Addr().String(), config: object{"provider": "openai"}})
+			s.do("POST", chatPath, `{"model":"m","messages":[]}`, "Service-Omit-Response", omits)
+			if r := s.record(); r.EndState != storage.UpstreamAborted || r.ErrorType != "rate_limit_error" || r.ErrorMessage != want {
+				t.Errorf("the record is %s, %q, %q", r.EndState, r.ErrorType, r.ErrorMessage)
+			}
+		})
+	}
+}
