@@ -31,7 +31,7 @@ const unfetchedConfig = `{
 	}
 	llm {
 		store sqlite %[1]s/weir.db
-		key weir-root gateway query
+		key weir-root gateway query write log admin
 		provider openai {
 			base_url %[2]s/v1
 			api_key platform-openai
@@ -57,6 +57,11 @@ http://127.0.0.1:%[3]s {
 			credentials platform
 		}
 	}
+	handle_path /anthropic/* {
+		llm_proxy anthropic {
+			credentials platform
+		}
+	}
 	handle_path /own/* {
 		llm_log anthropic {
 			require_key
@@ -64,9 +69,12 @@ http://127.0.0.1:%[3]s {
 		}
 		reverse_proxy %[2]s
 	}
+	llm_control
 	llm_query
 	llm_gateway
 }`
+
+const day = 24 * time.Hour
 
 // keeper is a provider that keeps batches of two calls, each with one that succeeds, until somebody
 // fetches their results.
@@ -144,6 +152,13 @@ func (k *keeper) questions() []string {
 	return asked
 }
 
+// lose makes the provider answer 404, or as before.
+func (k *keeper) lose(gone bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.gone = gone
+}
+
 // end ends the batches.
 func (k *keeper) end() {
 	k.mu.Lock()
@@ -151,14 +166,26 @@ func (k *keeper) end() {
 	k.ended = true
 }
 
-// newPoller returns what asks for the batches of the site that runs, as after a start of Weir.
-func newPoller(t *testing.T) *recording.BatchPoller {
-	t.Helper()
-	site, store, err := recording.NewSite(caddy.ActiveContext(), "", nil)
+// newPoller returns what asks for the batches of the site that runs, as after a start of Weir, at a time
+// from now.
+func (s *site) newPoller() (round func(after time.Duration)) {
+	s.t.Helper()
+	_, store, err := llmapp.Use(caddy.ActiveContext(), "")
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return recording.NewBatchPoller(site, store)
+	poller := recording.NewBatchPoller(store)
+	return func(after time.Duration) {
+		s.t.Helper()
+		running, _, err := recording.NewSite(caddy.ActiveContext(), "", nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if err := poller.Round(s.t.Context(), running, time.Now().Add(after)); err != nil {
+			s.t.Fatal(err)
+		}
+		s.flush()
+	}
 }
 
 // richCredits are those of the organisation rich.
@@ -209,7 +236,7 @@ var unfetched = map[string]struct {
 	}, nil, nil},
 }
 
-// Weir asks for the results of a batch that no client has fetched a day later, with the key of the
+// Weir asks for the results of a batch that no client has fetched in a week, with the key of the
 // account that created the batch. It records each call once and without content, and the batch has cost
 // what its calls have, over restarts.
 func TestBatchesThatNobodyFetches(t *testing.T) {
@@ -221,31 +248,29 @@ func TestBatchesThatNobodyFetches(t *testing.T) {
 				t.Fatalf("the batch: %d", resp.StatusCode)
 			}
 			s.flush()
-			held, poller := richCredits(t), newPoller(t)
+			held, poller := richCredits(t), s.newPoller()
 			if paid := c.last != nil; held.Spent != 0 || (held.Reserved > 0) != paid {
 				t.Fatalf("before the end: %+v", held)
 			}
 			k.questions()
-			round := func(when string, p *recording.BatchPoller, after time.Duration, want []string) {
+			round := func(when string, poll func(time.Duration), after time.Duration, want []string) {
 				t.Helper()
-				if err := p.Round(t.Context(), time.Now().Add(after)); err != nil {
-					t.Fatal(err)
-				}
-				s.flush()
+				poll(after)
 				if asked := k.questions(); !slices.Equal(asked, want) {
 					t.Errorf("%s: the provider was asked for %q, want %q", when, asked, want)
 				}
 			}
 			round("on the same day", poller, time.Hour, nil)
-			round("while it runs", poller, 26*time.Hour, c.running)
-			round("an hour later", poller, 27*time.Hour, nil)
-			round("nine hours later", poller, 35*time.Hour, c.running)
+			round("on the sixth day", poller, 6*day, nil)
+			round("while it runs", poller, 8*day, c.running)
+			round("an hour later", poller, 8*day+time.Hour, nil)
+			round("three days later", poller, 11*day, c.running)
 			if b := richCredits(t); b != held {
 				t.Errorf("while it runs: %+v", b)
 			}
 			k.end()
-			round("after a restart", newPoller(t), 35*time.Hour, c.last)
-			round("after another", newPoller(t), 60*time.Hour, nil)
+			round("after a restart", s.newPoller(), 11*day, c.last)
+			round("after another", s.newPoller(), 20*day, nil)
 			_, answer := s.ask("POST", "/v1/request/query", `{"filter":{"request_response_rmt":{"status":{"gte":0}}}}`, "Authorization", "Bearer weir-rich")
 			var sum plugins.Nanodollars
 			calls := 0
@@ -274,24 +299,113 @@ func TestBatchesThatAreFetchedOrGone(t *testing.T) {
 	_, answer := s.ask("POST", "/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
 	s.flush()
 	k.end()
-	k.gone = true
+	k.lose(true)
 	held := richCredits(t)
-	if err := newPoller(t).Round(t.Context(), time.Now().Add(26*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	s.newPoller()(8 * day)
 	if b := richCredits(t); b != held {
 		t.Errorf("without results: %+v, want %+v", b, held)
 	}
-	k.gone = false
+	k.lose(false)
 	if resp, text := s.ask("GET", "/v1/messages/batches/"+gjson.Get(answer, "id").Str+"/results", "", "X-Api-Key", "weir-rich"); resp.StatusCode != http.StatusOK {
 		t.Fatalf("the results: %d %s", resp.StatusCode, text)
 	}
 	s.flush()
 	k.questions()
-	if err := newPoller(t).Round(t.Context(), time.Now().Add(26*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	s.newPoller()(8 * day)
 	if asked := k.questions(); asked != nil {
 		t.Errorf("the provider was asked for %q", asked)
+	}
+}
+
+// After an error of the provider, Weir asks again an hour later, however old the batch is.
+func TestBatchesAreAskedForAgainAfterAnError(t *testing.T) {
+	k := newKeeper(t)
+	s := serveWith(t, unfetchedConfig, k.URL)
+	s.ask("POST", "/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
+	s.flush()
+	k.end()
+	k.lose(true)
+	round := s.newPoller()
+	round(24 * day)
+	k.lose(false)
+	round(24*day + time.Hour)
+	if b := richCredits(t); b.Reserved != 0 {
+		t.Errorf("set aside after %q: %+v", k.questions(), b)
+	}
+}
+
+// A reload does not forget when a batch was asked for.
+func TestAReloadDoesNotAskAgain(t *testing.T) {
+	k := newKeeper(t)
+	s := serveWith(t, unfetchedConfig, k.URL)
+	s.ask("POST", "/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
+	s.flush()
+	round := s.newPoller()
+	round(8 * day)
+	s.load(unfetchedConfig, k.URL)
+	k.questions()
+	if round(8*day + time.Minute); len(k.questions()) > 0 {
+		t.Error("the provider was asked again after a reload")
+	}
+}
+
+// The results of a batch whose calls Weir could not count are downloaded once.
+func TestBatchesOfUnknownCallsAreDownloadedOnce(t *testing.T) {
+	k := newKeeper(t)
+	s := serveWith(t, unfetchedConfig, k.URL)
+	s.ask("POST", "/anthropic/v1/messages/batches", batchOf(2, "claude-new-9", ""), "X-Api-Key", "weir-root")
+	s.ask("POST", "/gemini/v1beta/models/gemini-2.5-flash:batchGenerateContent", `{"batch":{"inputConfig":{"requests":{"requests":[{}]}}}}`, "X-Goog-Api-Key", "weir-root")
+	s.flush()
+	k.end()
+	round := s.newPoller()
+	for d := range 29 {
+		round(time.Duration(d) * day)
+	}
+	asked := strings.Join(k.questions(), " ")
+	if n := strings.Count(asked, "/results"); n != 1 {
+		t.Errorf("Anthropic's results were downloaded %d times", n)
+	}
+	if n := strings.Count(asked, "batches/b1"); n != 1 {
+		t.Errorf("Gemini's results were downloaded %d times", n)
+	}
+}
+
+// If a batch is erased while Weir asks for its results, none of its calls is recorded.
+func TestErasedBatchesStayErased(t *testing.T) {
+	for _, what := range []string{"record", "identity"} {
+		t.Run(what, func(t *testing.T) {
+			const query = `{"filter":{"request_response_rmt":{"session_id":{"equals":"eve"}}}}`
+			k := newKeeper(t)
+			k.end()
+			var s *site
+			var erase sync.Once
+			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					erase.Do(func() {
+						if resp, text := s.ask("POST", "/v1/erasures", `{"filter":{"request_response_rmt":{"session_id":{"equals":"eve"}}},"what":"`+what+`"}`, "Authorization", "Bearer weir-root"); resp.StatusCode/100 != 2 {
+							t.Errorf("the erasure: %d %s", resp.StatusCode, text)
+						}
+					})
+				}
+				k.ServeHTTP(w, r)
+			}))
+			t.Cleanup(up.Close)
+			s = serveWith(t, unfetchedConfig, up.URL)
+			s.ask("POST", "/anthropic/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-root", "Service-Session-Id", "eve", "Service-User-Id", "eve")
+			s.flush()
+			s.newPoller()(8 * day)
+			if len(k.questions()) == 0 {
+				t.Fatal("the provider was not asked")
+			}
+			for start := time.Now(); ; time.Sleep(10 * time.Millisecond) { // the erasure goes on in the background
+				_, found := s.ask("POST", "/v1/request/query", query, "Authorization", "Bearer weir-root")
+				if !strings.Contains(found, `"eve"`) {
+					break
+				}
+				if time.Since(start) > 10*time.Second {
+					t.Fatalf("erased, and recorded again: %.300s", found)
+				}
+			}
+		})
 	}
 }

@@ -53,7 +53,8 @@ func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.
 }
 
 // Response returns the newest record of a provider's id of a response or a batch, or
-// storage.ErrNotFound. A backend that is no ResponseFinder finds no record.
+// storage.ErrNotFound. A backend that is no ResponseFinder finds no record. A record
+// is not found once its identity is erased, though the backend may have it for a while.
 func (j *Journal) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
 	finder, ok := j.backend.(storage.ResponseFinder)
 	if !ok {
@@ -62,7 +63,14 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 	if err := j.flushSoon(ctx); err != nil {
 		return nil, errors.Join(storage.ErrUnavailable, err)
 	}
-	return finder.Response(ctx, org, responseID)
+	r, err := finder.Response(ctx, org, responseID)
+	if err != nil {
+		return nil, err
+	}
+	if scope := j.Erased(r.Key()); scope == storage.EraseIdentity || scope == storage.EraseRecord {
+		return nil, storage.ErrNotFound
+	}
+	return r, nil
 }
 
 // Spans returns the keys of the records that have one of the span keys, by the span key: of

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,57 +31,73 @@ import (
 )
 
 const (
-	// pollInterval is the pause between two rounds, and bounds a round. firstPoll is the pause before
-	// the first.
+	// pollInterval is the pause between two rounds, and bounds a round. It is the pause after an error,
+	// too. firstPoll is the pause before the first round.
 	pollInterval = time.Hour
 	firstPoll    = time.Minute
+	// pollLease is how long a node asks for an organisation's batches before another one may. Each round
+	// renews it, and two rounds begin at most two intervals apart.
+	pollLease = 3 * pollInterval
 	// pollAge is the age from which a batch is asked for. Providers end a batch within 24 hours
 	// (https://platform.openai.com/docs/guides/batch,
-	// https://platform.claude.com/docs/en/build-with-claude/batch-processing), and most clients have
-	// fetched its results by then.
-	pollAge = 25 * time.Hour
+	// https://platform.claude.com/docs/en/build-with-claude/batch-processing). A client that fetches its
+	// results within the week has their content recorded, too, which the poller leaves out.
+	pollAge = 7 * 24 * time.Hour
 	// pollTimeout bounds how long the state and the results of one batch take.
 	pollTimeout = 5 * time.Minute
 )
 
-// BatchPoller asks providers for the results of batches that no client has fetched, and records their
-// calls, which settles what was set aside. It asks with the credentials of the configuration that
+// BatchPoller asks providers for the results of a store's batches that no client has fetched, and records
+// their calls, which settles what was set aside. It asks with the credentials of the configuration that
 // created the batch. The keys of clients are kept nowhere, so that nobody asks for batches of a proxy
 // that passes them. Nothing of the answers is kept: whether a site or a key masks them is not known.
 type BatchPoller struct {
-	site  *Site
 	store *stores.Store
-	// asked has when each batch was last asked for. It belongs to the goroutine of Run.
-	asked map[uuid.UUID]time.Time
+
+	mu sync.Mutex // held for a round
+	// next has when each batch is to be asked for again. A batch for which nobody has asked is not in it.
+	// It is guarded by mu.
+	next map[uuid.UUID]time.Time
 }
 
-// NewBatchPoller returns a poller of the batches in a store.
-func NewBatchPoller(site *Site, store *stores.Store) *BatchPoller {
-	return &BatchPoller{site, store, make(map[uuid.UUID]time.Time)}
+// NewBatchPoller returns a poller that has asked for no batch of the store.
+func NewBatchPoller(store *stores.Store) *BatchPoller {
+	return &BatchPoller{store: store, next: make(map[uuid.UUID]time.Time)}
 }
+
+// batchPollers has the poller of each *stores.Store, for the life of the process: a reload does not forget
+// what was asked.
+var batchPollers sync.Map
 
 // PollBatches lets the app of a site poll the batches in a store while the app runs. It is called while
 // handlers are provisioned.
 func PollBatches(site *Site, store *stores.Store) {
-	site.App.AddJob("poll the batches of "+site.Store, NewBatchPoller(site, store).Run)
+	poller, _ := batchPollers.LoadOrStore(store, NewBatchPoller(store))
+	site.App.AddJob("poll the batches of "+site.Store, func(ctx context.Context) { poller.(*BatchPoller).Run(ctx, site) })
 }
 
 // Run makes rounds until ctx ends.
-func (p *BatchPoller) Run(ctx context.Context) {
+func (p *BatchPoller) Run(ctx context.Context, site *Site) {
 	for pause := firstPoll; ; pause = pollInterval {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		if err := p.Round(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			p.site.Logger.Error("providers are not asked for the results of batches", zap.String("store", p.site.Store), zap.Error(err))
+		if err := p.Round(ctx, site, time.Now()); err != nil && ctx.Err() == nil {
+			site.Logger.Error("providers are not asked for the results of some batches", zap.String("store", site.Store), zap.Error(err))
 		}
 	}
 }
 
-// Round asks once for each batch that is due. Of several nodes with the same credits, one does.
-func (p *BatchPoller) Round(ctx context.Context, now time.Time) error {
+// Round asks once for each batch that is due. Of several nodes with the same credits, one does. It does
+// nothing while the round of an earlier configuration runs. An error of one organisation does not keep
+// the batches of others from being asked for.
+func (p *BatchPoller) Round(ctx context.Context, site *Site, now time.Time) error {
+	if !p.mu.TryLock() {
+		return nil
+	}
+	defer p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
 	defer p.store.Hold()()
@@ -92,36 +109,44 @@ func (p *BatchPoller) Round(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(p.asked, func(_ uuid.UUID, at time.Time) bool { return now.Sub(at) > money.BatchLife })
+	maps.DeleteFunc(p.next, func(_ uuid.UUID, at time.Time) bool { return now.Sub(at) > money.BatchLife })
+	var due []*storage.Record
+	var failures []error
 	for _, org := range orgs {
-		due, err := p.due(ctx, j, org, now)
+		batches, err := p.unrecorded(ctx, site, j, org, now)
+		leased := false
+		if err == nil && len(batches) > 0 { // also if none is due: another node does not know what this one has asked
+			leased, err = p.store.Lease(ctx, org, "batches", pollLease)
+		}
 		if err != nil {
-			return err
+			failures = append(failures, fmt.Errorf("organisation %s: %w", org, err))
 		}
-		if len(due) == 0 {
-			continue
-		}
-		leased, err := p.store.Lease(ctx, org, "batches", 2*pollInterval)
-		if err != nil {
-			return err
-		}
-		if !leased {
-			continue
-		}
-		for _, batch := range due {
-			p.asked[batch.ID] = now
-			if err := p.poll(ctx, batch); err != nil {
-				p.site.Logger.Warn("the results of a batch that no client has fetched are not there yet", zap.String("org", org), zap.Stringer("id", batch.ID), zap.Error(redact.Upstream(err)))
-			}
+		if leased {
+			due = append(due, slices.DeleteFunc(batches, func(b *storage.Record) bool { return now.Before(p.next[b.ID]) })...)
 		}
 	}
-	return nil
+	// If the time of a round does not suffice for all, the others come first in the next one.
+	slices.SortStableFunc(due, func(a, b *storage.Record) int { return p.next[a.ID].Compare(p.next[b.ID]) })
+	for i, batch := range due {
+		err := p.poll(ctx, site, batch)
+		if ctx.Err() != nil {
+			failures = append(failures, fmt.Errorf("%d batches wait for the next round: %w", len(due)-i, ctx.Err()))
+			break
+		}
+		pause := now.Sub(batch.CreatedAt.Time()) / 3 // the older a batch is, the longer
+		if err != nil {
+			pause = pollInterval
+			site.Logger.Warn("the results of a batch that no client has fetched are not there yet", zap.String("org", batch.Org), zap.Stringer("id", batch.ID), zap.Error(redact.Upstream(err)))
+		}
+		p.next[batch.ID] = now.Add(pause)
+	}
+	return errors.Join(failures...)
 }
 
-// due returns the batches of an organisation whose results are not recorded, and for which it is time to
-// ask. The older a batch is, the longer are the pauses.
-func (p *BatchPoller) due(ctx context.Context, j *journal.Journal, org string, now time.Time) (due []*storage.Record, err error) {
-	if len(p.site.App.Accounts().Of(org)) == 0 {
+// unrecorded returns the batches of an organisation that are old enough to be asked for, and whose
+// results are not recorded.
+func (p *BatchPoller) unrecorded(ctx context.Context, site *Site, j *journal.Journal, org string, now time.Time) (batches []*storage.Record, err error) {
+	if len(site.App.Accounts().Of(org)) == 0 {
 		return nil, nil
 	}
 	filter, err := question.ParseFilter([]string{
@@ -133,14 +158,13 @@ func (p *BatchPoller) due(ctx context.Context, j *journal.Journal, org string, n
 	}
 	err = j.EachPage(ctx, org, filter, func(page []*storage.Record) error {
 		for _, r := range page {
-			age := now.Sub(r.CreatedAt.Time())
-			if isBatch(r) && p.owns(j, r) && now.Sub(p.asked[r.ID]) > age/4 {
-				due = append(due, r)
+			if isBatch(r) && p.owns(j, r) {
+				batches = append(batches, r)
 			}
 		}
 		return ctx.Err()
 	})
-	return due, err
+	return batches, err
 }
 
 // isBatch reports whether the record is that of a request by which a provider has created a batch.
@@ -159,8 +183,8 @@ func (p *BatchPoller) owns(j *journal.Journal, r *storage.Record) bool {
 }
 
 // poll records the calls of a batch if the provider has its results.
-func (p *BatchPoller) poll(ctx context.Context, batch *storage.Record) error {
-	accounts := p.site.App.Accounts().Of(batch.Org)
+func (p *BatchPoller) poll(ctx context.Context, site *Site, batch *storage.Record) error {
+	accounts := site.App.Accounts().Of(batch.Org)
 	i := slices.IndexFunc(accounts, func(a *providers.Account) bool {
 		return a.Label == batch.Account && strings.HasPrefix(batch.TargetURL, a.BaseURL)
 	})
@@ -169,47 +193,47 @@ func (p *BatchPoller) poll(ctx context.Context, batch *storage.Record) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	recorder, release, err := p.site.Open(cancel)
+	recorder, release, err := site.Open(cancel)
 	if err != nil {
 		return err
 	}
 	defer release()
-	a := &asking{site: p.site, ctx: ctx, account: accounts[i], batch: batch, recorder: recorder}
+	q := &batchQuery{site: site, ctx: ctx, account: accounts[i], batch: batch, recorder: recorder}
 	switch inline, ok := observe.ParseInlineBatch(batch.Path); {
 	case !ok:
-		return a.files()
+		return q.files()
 	case inline.Dialect == plugins.Messages:
-		return a.messages()
+		return q.messages()
 	default:
 		version, _, _ := strings.Cut(batch.Path, "models/")
-		return a.results(version+batch.ResponseID, observe.Results{File: batch.ResponseID, Batch: batch.ResponseID, Inline: true})
+		return q.results(version+batch.ResponseID, observe.Results{File: batch.ResponseID, Batch: batch.ResponseID, Inline: true})
 	}
 }
 
-// asking is one question about a batch.
-type asking struct {
+// batchQuery asks a provider about one batch.
+type batchQuery struct {
 	site     *Site
 	ctx      context.Context
 	account  *providers.Account
-	batch    *storage.Record
+	batch    *storage.Record // as it was when the round began: it may have been erased since
 	recorder Recorder
 }
 
 // messages asks Anthropic.
-func (a *asking) messages() error {
-	id := a.batch.ResponseID
+func (q *batchQuery) messages() error {
+	id := q.batch.ResponseID
 	path := "/v1" + observe.MessageBatches + "/" + url.PathEscape(id)
-	_, ended, err := a.state(path)
+	_, ended, err := q.state(path)
 	if err != nil || !ended {
 		return err
 	}
-	return a.results(path+"/results", observe.Results{File: id, Batch: id})
+	return q.results(path+"/results", observe.Results{File: id, Batch: id})
 }
 
 // files asks OpenAI, or who is like it. Calls that have failed are in a file of their own, which is read
 // first: the other one ends the batch.
-func (a *asking) files() error {
-	object, ended, err := a.state("/v1/batches/" + url.PathEscape(a.batch.ResponseID))
+func (q *batchQuery) files() error {
+	object, ended, err := q.state("/v1/batches/" + url.PathEscape(q.batch.ResponseID))
 	if err != nil || !ended {
 		return err
 	}
@@ -218,17 +242,17 @@ func (a *asking) files() error {
 		if file == "" {
 			continue
 		}
-		if err := a.results("/v1/files/"+url.PathEscape(file)+"/content", observe.Results{File: file, Batch: a.batch.ResponseID}); err != nil {
+		if err := q.results("/v1/files/"+url.PathEscape(file)+"/content", observe.Results{File: file, Batch: q.batch.ResponseID}); err != nil {
 			return err
 		}
 	}
-	a.exchange("").Earlier().SeeBatch(a.batch.ResponseID, object)
+	q.exchange("").Earlier().SeeBatch(q.batch.ResponseID, object)
 	return nil
 }
 
 // state returns the provider's object of the batch, and whether the batch has ended.
-func (a *asking) state(path string) (object []byte, ended bool, err error) {
-	body, err := a.get(path)
+func (q *batchQuery) state(path string) (object []byte, ended bool, err error) {
+	body, err := q.get(path)
 	if err != nil {
 		return nil, false, err
 	}
@@ -237,20 +261,24 @@ func (a *asking) state(path string) (object []byte, ended bool, err error) {
 		return nil, false, err
 	}
 	state, ok := observe.ParseBatch(object)
-	if !ok || state.ID != a.batch.ResponseID {
+	if !ok || state.ID != q.batch.ResponseID {
 		return nil, false, errors.New("the provider answered no batch")
 	}
 	return object, state.Ended, nil
 }
 
 // results records the calls whose results are at a path.
-func (a *asking) results(path string, of observe.Results) error {
-	body, err := a.get(path)
+func (q *batchQuery) results(path string, of observe.Results) error {
+	body, err := q.get(path)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	results := a.exchange(path).Results(of, 0)
+	results := q.exchange(path).Results(of, 0)
+	if results.batchRecord == nil {
+		return errors.New("the record of the batch cannot be read, or was erased: none of its calls is recorded")
+	}
+	results.hasAll = of.File == of.Batch // OpenAI has two files
 	chunk := make([]byte, 64<<10)
 	for {
 		n, err := body.Read(chunk)
@@ -266,21 +294,21 @@ func (a *asking) results(path string, of observe.Results) error {
 }
 
 // exchange returns the exchange with a path of the provider. It has no record, and keeps nothing.
-func (a *asking) exchange(path string) *Exchange {
-	x := &Exchange{Record: *a.batch, site: a.site, ctx: a.ctx, recorder: a.recorder}
-	x.Record.Path, x.Record.TargetURL = path, a.account.BaseURL+path
+func (q *batchQuery) exchange(path string) *Exchange {
+	x := &Exchange{Record: *q.batch, site: q.site, ctx: q.ctx, recorder: q.recorder}
+	x.Record.Path, x.Record.TargetURL = path, q.account.BaseURL+path
 	x.Kept.Omit(&x.Record, true, true)
 	return x
 }
 
 // get asks for a path of the account. It costs nothing, and no budget counts it.
-func (a *asking) get(path string) (io.ReadCloser, error) {
-	req, err := a.request(path)
+func (q *batchQuery) get(path string) (io.ReadCloser, error) {
+	req, err := q.request(path)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept-Encoding", "identity")
-	bill, err := a.site.App.Money().Admit(a.ctx, money.Spending{Org: a.batch.Org, Account: a.account, Record: a.batch, Files: true, Shadow: true})
+	bill, err := q.site.App.Money().Admit(q.ctx, money.Spending{Org: q.batch.Org, Account: q.account, Record: q.batch, Files: true, Shadow: true})
 	if err != nil {
 		return nil, err
 	}
@@ -304,24 +332,24 @@ func (a *asking) get(path string) (io.ReadCloser, error) {
 
 // request returns a request for a path, as the gateway makes it if the provider has the endpoint there,
 // else as the proxy does.
-func (a *asking) request(path string) (*http.Request, error) {
-	if has, ok := a.account.API.(translate.Endpoints); ok {
-		to, err := a.account.Target("", nil, (*access.Key)(nil))
+func (q *batchQuery) request(path string) (*http.Request, error) {
+	if has, ok := q.account.API.(translate.Endpoints); ok {
+		to, err := q.account.Target("", nil, (*access.Key)(nil))
 		if err != nil {
 			return nil, err
 		}
-		req, err := has.PrepareEndpoint(a.ctx, http.MethodGet, path, to)
+		req, err := has.PrepareEndpoint(q.ctx, http.MethodGet, path, to)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return req, err
 		}
 	}
-	if !a.account.CanForward() {
-		return nil, fmt.Errorf("the provider %s has no batches that its key alone may read", a.account.Label)
+	if !q.account.CanForward() {
+		return nil, fmt.Errorf("the provider %s has no batches that its key alone may read", q.account.Label)
 	}
-	req, err := http.NewRequestWithContext(a.ctx, http.MethodGet, path, nil)
+	req, err := http.NewRequestWithContext(q.ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	a.account.Authorize(req.Header)
-	return a.account.Direct(req), nil
+	q.account.Authorize(req.Header)
+	return q.account.Direct(req), nil
 }

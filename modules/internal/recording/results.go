@@ -27,6 +27,7 @@ type Results struct {
 	index    int
 	disabled bool // the answer has no results
 	unsure   bool // the backend cannot tell what it has
+	hasAll   bool // the answer has the results of all calls if it ends as it should
 	batch         // what is known of the calls so far
 
 	// Of Inline: the containers that are open, and whether a string is, and an escape.
@@ -92,10 +93,11 @@ func (rs *Results) Write(p []byte) {
 	}
 }
 
-// Close says that the body ended. If all of it has passed, what is set aside for the batch
-// ends, because what its calls have used is known, and nobody needs to ask for the results. The results of all calls must be there, because a
-// provider may be asked for a part of them. OpenAI has a file for the calls that failed, which
-// cost nothing, beside the file for those that succeeded.
+// Close says that the body ended. If it has the results of all calls, what is set aside for the
+// batch ends, because what its calls have used is known, and nobody needs to ask for the results
+// again. A client may ask the provider for a part of them, so that the results are counted. If it is
+// not known how many calls there are, only Weir's own download is known to have them all. OpenAI has
+// a file for the calls that failed, which cost nothing, beside the file for those that succeeded.
 func (rs *Results) Close(complete bool) {
 	if !rs.of.Inline {
 		rs.take()
@@ -104,7 +106,8 @@ func (rs *Results) Close(complete bool) {
 		return
 	}
 	ofErrors := rs.of.File != rs.of.Batch && rs.succeeded > 0 // has the rest
-	if rs.results == bound.ParseBatch(rs.batchRecord.Batch).Calls() || ofErrors {
+	calls := bound.ParseBatch(rs.batchRecord.Batch).Calls()   // 0 if it is not known
+	if calls > 0 && rs.results == calls || calls == 0 && rs.hasAll && rs.results > 0 || ofErrors {
 		earlier := rs.x.Earlier()
 		earlier.endBatch(rs.batchRecord, rs.used)
 		earlier.markRecorded(rs.batchRecord)
