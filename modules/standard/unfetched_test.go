@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
@@ -166,21 +167,17 @@ func (k *keeper) end() {
 	k.ended = true
 }
 
-// newPoller returns what asks for the batches of the site that runs, as after a start of Weir, at a time
-// from now.
-func (s *site) newPoller() (round func(after time.Duration)) {
+// poller returns what asks for the batches of the site that runs, at a time from now. It is
+// recording.NewBatchPoller's as after a start of Weir.
+func (s *site) poller(of func(*stores.Store) *recording.BatchPoller) (round func(after time.Duration)) {
 	s.t.Helper()
-	_, store, err := llmapp.Use(caddy.ActiveContext(), "")
+	running, store, err := recording.NewSite(caddy.ActiveContext(), "", nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	poller := recording.NewBatchPoller(store)
+	poller := of(store)
 	return func(after time.Duration) {
 		s.t.Helper()
-		running, _, err := recording.NewSite(caddy.ActiveContext(), "", nil)
-		if err != nil {
-			s.t.Fatal(err)
-		}
 		if err := poller.Round(s.t.Context(), running, time.Now().Add(after)); err != nil {
 			s.t.Fatal(err)
 		}
@@ -248,7 +245,7 @@ func TestBatchesThatNobodyFetches(t *testing.T) {
 				t.Fatalf("the batch: %d", resp.StatusCode)
 			}
 			s.flush()
-			held, poller := richCredits(t), s.newPoller()
+			held, poller := richCredits(t), s.poller(recording.NewBatchPoller)
 			if paid := c.last != nil; held.Spent != 0 || (held.Reserved > 0) != paid {
 				t.Fatalf("before the end: %+v", held)
 			}
@@ -269,8 +266,8 @@ func TestBatchesThatNobodyFetches(t *testing.T) {
 				t.Errorf("while it runs: %+v", b)
 			}
 			k.end()
-			round("after a restart", s.newPoller(), 11*day, c.last)
-			round("after another", s.newPoller(), 20*day, nil)
+			round("after a restart", s.poller(recording.NewBatchPoller), 11*day, c.last)
+			round("after another", s.poller(recording.NewBatchPoller), 20*day, nil)
 			_, answer := s.ask("POST", "/v1/request/query", `{"filter":{"request_response_rmt":{"status":{"gte":0}}}}`, "Authorization", "Bearer weir-rich")
 			var sum plugins.Nanodollars
 			calls := 0
@@ -301,7 +298,7 @@ func TestBatchesThatAreFetchedOrGone(t *testing.T) {
 	k.end()
 	k.lose(true)
 	held := richCredits(t)
-	s.newPoller()(8 * day)
+	s.poller(recording.NewBatchPoller)(8 * day)
 	if b := richCredits(t); b != held {
 		t.Errorf("without results: %+v, want %+v", b, held)
 	}
@@ -311,7 +308,7 @@ func TestBatchesThatAreFetchedOrGone(t *testing.T) {
 	}
 	s.flush()
 	k.questions()
-	s.newPoller()(8 * day)
+	s.poller(recording.NewBatchPoller)(8 * day)
 	if asked := k.questions(); asked != nil {
 		t.Errorf("the provider was asked for %q", asked)
 	}
@@ -325,7 +322,7 @@ func TestBatchesAreAskedForAgainAfterAnError(t *testing.T) {
 	s.flush()
 	k.end()
 	k.lose(true)
-	round := s.newPoller()
+	round := s.poller(recording.NewBatchPoller)
 	round(24 * day)
 	k.lose(false)
 	round(24*day + time.Hour)
@@ -340,12 +337,14 @@ func TestAReloadDoesNotAskAgain(t *testing.T) {
 	s := serveWith(t, unfetchedConfig, k.URL)
 	s.ask("POST", "/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
 	s.flush()
-	round := s.newPoller()
-	round(8 * day)
+	s.poller(recording.BatchPollerOf)(8 * day)
+	if len(k.questions()) != 1 {
+		t.Fatal("the provider was not asked")
+	}
 	s.load(unfetchedConfig, k.URL)
-	k.questions()
-	if round(8*day + time.Minute); len(k.questions()) > 0 {
-		t.Error("the provider was asked again after a reload")
+	s.poller(recording.BatchPollerOf)(8*day + time.Minute)
+	if asked := k.questions(); len(asked) > 0 {
+		t.Errorf("after a reload the provider was asked again for %q", asked)
 	}
 }
 
@@ -357,7 +356,7 @@ func TestBatchesOfUnknownCallsAreDownloadedOnce(t *testing.T) {
 	s.ask("POST", "/gemini/v1beta/models/gemini-2.5-flash:batchGenerateContent", `{"batch":{"inputConfig":{"requests":{"requests":[{}]}}}}`, "X-Goog-Api-Key", "weir-root")
 	s.flush()
 	k.end()
-	round := s.newPoller()
+	round := s.poller(recording.NewBatchPoller)
 	for d := range 29 {
 		round(time.Duration(d) * day)
 	}
@@ -393,7 +392,7 @@ func TestErasedBatchesStayErased(t *testing.T) {
 			s = serveWith(t, unfetchedConfig, up.URL)
 			s.ask("POST", "/anthropic/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-root", "Service-Session-Id", "eve", "Service-User-Id", "eve")
 			s.flush()
-			s.newPoller()(8 * day)
+			s.poller(recording.NewBatchPoller)(8 * day)
 			if len(k.questions()) == 0 {
 				t.Fatal("the provider was not asked")
 			}

@@ -300,6 +300,34 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 	check(j, r)
 }
 
+// finder is a backend that finds a response until it is erased from its files.
+type finder struct {
+	backend
+	response *storage.Record
+}
+
+func (f *finder) Response(context.Context, string, string) (*storage.Record, error) {
+	return f.response, nil
+}
+
+// A response is not found once its identity is erased, though the backend still has it.
+func TestErasedResponsesAreNotFound(t *testing.T) {
+	for scope, found := range map[storage.ErasureScope]bool{storage.EraseContent: true, storage.EraseIdentity: false, storage.EraseRecord: false} {
+		b := &finder{response: &storage.Record{ID: numbered(1), Org: "org", ResponseID: "msgbatch_1"}}
+		j := open(t, b, Options{Dir: t.TempDir()})
+		if r, err := j.Response(t.Context(), "org", "msgbatch_1"); err != nil || r != b.response {
+			t.Fatalf("before the erasure: %v, %v", r, err)
+		}
+		if err := j.Erase(Erasure{ID: uuid.New(), Org: "org", Scope: scope}, []Chosen{{ID: b.response.ID}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Response(t.Context(), "org", "msgbatch_1"); (err == nil) != found || !found && !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("after an erasure of the scope %d: %v", scope, err)
+		}
+		j.Close(t.Context())
+	}
+}
+
 // A segment of which everything is erased has no file any more, and that is no damage.
 func TestErasureOfAWholeSegment(t *testing.T) {
 	for _, sealed := range []bool{false, true} {

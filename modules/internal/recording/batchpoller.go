@@ -69,11 +69,16 @@ func NewBatchPoller(store *stores.Store) *BatchPoller {
 // what was asked.
 var batchPollers sync.Map
 
+// BatchPollerOf returns the poller of a store.
+func BatchPollerOf(store *stores.Store) *BatchPoller {
+	poller, _ := batchPollers.LoadOrStore(store, NewBatchPoller(store))
+	return poller.(*BatchPoller)
+}
+
 // PollBatches lets the app of a site poll the batches in a store while the app runs. It is called while
 // handlers are provisioned.
 func PollBatches(site *Site, store *stores.Store) {
-	poller, _ := batchPollers.LoadOrStore(store, NewBatchPoller(store))
-	site.App.AddJob("poll the batches of "+site.Store, func(ctx context.Context) { poller.(*BatchPoller).Run(ctx, site) })
+	site.App.AddJob("poll the batches of "+site.Store, func(ctx context.Context) { BatchPollerOf(store).Run(ctx, site) })
 }
 
 // Run makes rounds until ctx ends.
