@@ -303,5 +303,5 @@ func (d *decoder) image(url string) {
 // audio reads what a model says: its words are a text, and flush notes that the sound is missing.
 func (d *decoder) audio(v gjson.Result) {
 	d.text(plugins.Text(v.Get("transcript")))
-	d.spoke = d.spoke || v.Get("data").Str != ""
+	d.hasAudio = d.hasAudio || v.Get("data").Str != ""
 }

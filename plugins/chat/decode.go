@@ -39,8 +39,9 @@ type decoder struct {
 	calls    []string // ids of calls without an index
 	answer   *int     // the key of the call that is the answer, nil if there is none
 	cited    bool     // the text has annotations
-	spoke    bool     // there was sound
+	hasAudio bool     // there was sound
 	sources  string   // URLs that xAI lists for the text, as a JSON array
+	stop     string   // the stop sequence that the model has written, "" if it is not known
 }
 
 // event reads an event of a stream or a completion, and reports whether more may
@@ -232,16 +233,18 @@ func (d *decoder) finish(name, stop string) {
 	d.finished = true
 	reason := reasons.Of(name)
 	d.a.Finish(reason)
-	if reason == translate.ReasonStop {
-		d.a.StoppedAt(stop)
+	if reason == translate.ReasonStop && stop != "" {
+		d.stop = stop
 	}
 }
 
-// flush seals and cites what is left, and notes what is missing.
+// flush seals and cites what is left, notes what is missing, and names the stop sequence, after which
+// reasoning is not sealed.
 func (d *decoder) flush() {
 	d.seal()
 	d.citeSources()
-	if d.spoke {
+	if d.hasAudio {
 		d.a.Unplaced("audio")
 	}
+	d.a.StoppedAt(d.stop)
 }

@@ -141,6 +141,28 @@ func TestStopSequenceIsNamed(t *testing.T) {
 	}
 }
 
+// What comes at the end of an answer stays, whether or not the provider names the stop sequence.
+func TestNamedStopSequenceKeepsTheRest(t *testing.T) {
+	var outputs []string
+	for _, stop := range []string{`null`, `"END"`} {
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","stop":["END","X"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		a := translate.NewAssembler(p, nil, translate.Options{ID: func(prefix string) string { n++; return fmt.Sprint(prefix, n) }})
+		body := `{"model":"m","citations":["https://a.example"],"choices":[{"index":0,"message":{"content":"text","audio":{"data":"aa"}},"finish_reason":"stop","stop_reason":` + stop + `}]}`
+		if err := For("xai").Decode(plugintest.Response(http.StatusOK, body), a); err != nil {
+			t.Fatal(err)
+		}
+		a.End()
+		outputs = append(outputs, gjson.GetBytes(a.Response(), "output").Raw)
+	}
+	if outputs[0] != outputs[1] || !strings.Contains(outputs[0], "https://a.example") || !strings.Contains(outputs[0], "audio") {
+		t.Errorf("without a name: %s\nwith one: %s", outputs[0], outputs[1])
+	}
+}
+
 // A call with arguments that are cut off is not complete, whatever the provider says of its end.
 func TestCutArgumentsAreIncomplete(t *testing.T) {
 	call := func(index int, arguments string) string {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -74,7 +75,9 @@ type Assembler struct {
 	// truncated: the arguments of a call are cut off.
 	truncated bool
 	stops     []string // the text ends at one of them
-	stopped   string   // the one at which it has ended, after which nothing is taken; "" if it has not
+	// stopSequence is the one at which the text has ended, "" if it has not. Text, reasoning and calls are
+	// refused after it. Annotations, notes and what hosted tools did are taken.
+	stopSequence string
 	extent
 
 	items     []*Output // by output_index
@@ -149,14 +152,14 @@ func (a *Assembler) InferenceGeo(geography string) { a.seen.InferenceGeo = geogr
 
 // Text adds to a message.
 func (a *Assembler) Text(key int, s string) {
-	if a.takes(len(s)) {
+	if a.takesText(len(s)) {
 		a.appendText(a.opened(MessageOutput, key), TextPart, s)
 	}
 }
 
 // Refusal adds to a message's refusal.
 func (a *Assembler) Refusal(key int, s string) {
-	if a.takes(len(s)) {
+	if a.takesText(len(s)) {
 		o := a.opened(MessageOutput, key)
 		o.Refused = o.Refused || s != ""
 		a.appendText(o, RefusalPart, s)
@@ -164,7 +167,7 @@ func (a *Assembler) Refusal(key int, s string) {
 }
 
 // Annotation adds an annotation, as a JSON object of the Responses API, to the message's open
-// text. It is ignored if no text is open.
+// text. It is ignored if no text is open, or if it is about what came after a stop sequence.
 func (a *Assembler) Annotation(key int, raw json.RawMessage) {
 	o, p := a.openText(key)
 	if p == nil {
@@ -175,11 +178,41 @@ func (a *Assembler) Annotation(key int, raw json.RawMessage) {
 		return
 	}
 	if annotation != nil && a.takes(len(annotation)) {
+		p.waiting = append(p.waiting, annotation)
+		a.annotate(o, p)
+		a.flush()
+	}
+}
+
+// annotate adds the annotations that wait, unless the end of the text is not known.
+func (a *Assembler) annotate(o *Output, p *OutputPart) {
+	if p.tail != "" {
+		return
+	}
+	for _, annotation := range p.waiting {
+		if a.stopSequence != "" {
+			if annotation = annotationWithin(annotation, int64(p.Length)); annotation == nil {
+				continue
+			}
+		}
 		a.emit(Event{Type: Annotated, Output: o, Part: p, Annotation: annotation})
 		p.annotations = appendElements(p.annotations, annotation)
 		p.annotated++
-		a.flush()
 	}
+	p.waiting = nil
+}
+
+// annotationWithin returns an annotation of a text that was cut to so many characters, nil if it is about
+// what was cut off.
+func annotationWithin(annotation json.RawMessage, length int64) json.RawMessage {
+	start, end := gjson.GetBytes(annotation, "start_index"), gjson.GetBytes(annotation, "end_index")
+	switch {
+	case start.Exists() && start.Int() >= length:
+		return nil
+	case end.Int() > length:
+		annotation, _ = sjson.SetBytes(annotation, "end_index", length) // an object, and a plain path
+	}
+	return annotation
 }
 
 // openText returns the open message of a key and its text. The text is nil if none is open.
@@ -191,10 +224,11 @@ func (a *Assembler) openText(key int) (*Output, *OutputPart) {
 	return o, o.part()
 }
 
-// Length is the length of the open text of a key, in characters, 0 if none is open.
+// Length is the length of the open text of a key, in characters, 0 if none is open. What waits for more of
+// the text counts.
 func (a *Assembler) Length(key int) int64 {
 	if _, p := a.openText(key); p != nil {
-		return int64(p.Length)
+		return int64(p.Length + utf8.RuneCountInString(p.tail))
 	}
 	return 0
 }
@@ -202,16 +236,21 @@ func (a *Assembler) Length(key int) int64 {
 // Logprobs adds the logprobs, as a JSON array of the Responses API, of the text
 // that comes next for key.
 func (a *Assembler) Logprobs(key int, raw json.RawMessage) {
-	if list := compact(raw, '['); list != nil && a.takes(len(list)) {
-		a.logprobs.key = key
-		a.logprobs.raw = append(a.logprobs.raw[:0], list[1:len(list)-1]...)
+	list := compact(raw, '[')
+	if list == nil || !a.takesText(len(list)) {
+		return
 	}
+	if _, p := a.openText(key); p == nil || p.tail == "" && p.half == "" || a.logprobs.key != key { // no text waits with its logprobs
+		a.logprobs.raw = a.logprobs.raw[:0]
+	}
+	a.logprobs.key = key
+	a.logprobs.raw = appendElements(a.logprobs.raw, list[1:len(list)-1])
 }
 
 // Summary adds to part i of a reasoning's summary. A part that another followed becomes a
 // new part.
 func (a *Assembler) Summary(key, i int, s string) {
-	if !a.takes(len(s)) {
+	if !a.takesText(len(s)) {
 		return
 	}
 	o := a.opened(ReasoningOutput, key)
@@ -224,7 +263,7 @@ func (a *Assembler) Summary(key, i int, s string) {
 
 // ReasoningText adds to raw reasoning.
 func (a *Assembler) ReasoningText(key int, s string) {
-	if a.takes(len(s)) {
+	if a.takesText(len(s)) {
 		a.appendText(a.opened(ReasoningOutput, key), ReasoningPart, s)
 	}
 }
@@ -232,7 +271,7 @@ func (a *Assembler) ReasoningText(key int, s string) {
 // Seal sets the encrypted content of a reasoning: any text that the plugin needs when the
 // client sends the item back. The host encrypts it. A reasoning may have nothing else.
 func (a *Assembler) Seal(key int, content string) {
-	if !a.takes(len(content)) {
+	if !a.takesText(len(content)) {
 		return
 	}
 	if a.opts.Seal != nil {
@@ -263,11 +302,15 @@ func (a *Assembler) Report(seen *plugins.ResponseInfo) {
 	a.seen.Beside = seen.Beside
 }
 
-// Finish sets why the model stopped; the last call counts. Usage may follow.
+// Finish sets why the model stopped; the last call counts, unless a stop sequence has ended the text. Usage
+// may follow.
 func (a *Assembler) Finish(r Reason) {
-	if a.cut || a.stopped != "" {
-		return
+	if !a.cut && a.stopSequence == "" {
+		a.setReason(r)
 	}
+}
+
+func (a *Assembler) setReason(r Reason) {
 	switch {
 	case r.Interrupts() && a.Info().Content:
 		r.status = statusIncomplete
@@ -281,10 +324,10 @@ func (a *Assembler) Finish(r Reason) {
 	a.seen.Phase = plugins.Finished
 }
 
-// Fail fails the response. The first failure counts, and nothing is taken
-// after it.
+// Fail fails the response, unless a stop sequence has ended the text. The first failure counts, and
+// nothing is taken after it.
 func (a *Assembler) Fail(e *plugins.Error) {
-	if !a.done() {
+	if !a.done() && a.stopSequence == "" {
 		a.failure = e
 	}
 }
@@ -335,7 +378,7 @@ func (a *Assembler) End() []byte {
 	if a.Failure() == nil {
 		a.closeAll(a.reason.status)
 		if a.truncated && a.reason.status == statusCompleted {
-			a.Finish(ReasonMaxOutputTokens) // clients must not make the call
+			a.setReason(ReasonMaxOutputTokens) // clients must not make the call
 		}
 		for _, o := range slices.Clone(a.rounds.calling) {
 			a.MCPResult(o, "", "The response ended before the call was made.")
@@ -392,8 +435,11 @@ func (a *Assembler) Err() error { return a.err }
 func (a *Assembler) Cut() bool { return a.cut }
 
 func (a *Assembler) done() bool {
-	return a.failure != nil || a.response != nil || a.cut || a.stopped != ""
+	return a.failure != nil || a.response != nil || a.cut
 }
+
+// takesText is takes for what the model writes, of which nothing is taken after a stop sequence.
+func (a *Assembler) takesText(n int) bool { return a.stopSequence == "" && a.takes(n) }
 
 // takes counts n bytes of content. It returns false if they must not be added.
 func (a *Assembler) takes(n int) bool {
@@ -442,21 +488,21 @@ func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	a.write(o, p, s)
 }
 
-// write adds s to a part of an item, and to the stream.
+// write adds s to a part of an item, and to the stream, with the annotations that wait for it.
 func (a *Assembler) write(o *Output, p *OutputPart, s string) {
-	if s == "" {
-		return
+	if s != "" {
+		from := len(p.Text)
+		p.Text = plugins.AppendEscaped(p.Text, s)
+		p.Length += utf8.RuneCountInString(s)
+		var logprobs []byte
+		if p.Kind == TextPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
+			logprobs = a.logprobs.raw
+			p.logprobs = appendElements(p.logprobs, logprobs)
+			a.logprobs.raw = logprobs[:0]
+		}
+		a.emit(Event{Type: TextAdded, Output: o, Part: p, Text: p.Text[from:], Logprobs: logprobs})
 	}
-	from := len(p.Text)
-	p.Text = plugins.AppendEscaped(p.Text, s)
-	p.Length += utf8.RuneCountInString(s)
-	var logprobs []byte
-	if p.Kind == TextPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
-		logprobs = a.logprobs.raw
-		p.logprobs = appendElements(p.logprobs, logprobs)
-		a.logprobs.raw = logprobs[:0]
-	}
-	a.emit(Event{Type: TextAdded, Output: o, Part: p, Text: p.Text[from:], Logprobs: logprobs})
+	a.annotate(o, p)
 	a.flush()
 }
 

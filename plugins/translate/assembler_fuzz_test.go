@@ -48,7 +48,7 @@ func (s script) play(a *Assembler) {
 	for len(s) > 0 {
 		op := s.next()
 		key := s.next() % 4
-		switch op % 18 {
+		switch op % 19 {
 		case 0:
 			a.Text(key, s.text())
 		case 1:
@@ -79,6 +79,8 @@ func (s script) play(a *Assembler) {
 			a.Usage(plugins.Usage{Input: plugins.Known(int64(s.next()) - 9), CacheRead: plugins.Known(int64(s.next())), Reasoning: plugins.Known(int64(s.next()))})
 		case 16:
 			a.Finish([...]Reason{ReasonNone, ReasonStop, ReasonStopSequence, ReasonMaxOutputTokens, ReasonContentFilter, Reasons{}.Of("\"new\n"), ReasonInterrupted}[s.next()%7])
+		case 18:
+			a.Note(s.text())
 		case 17:
 			switch key {
 			case 0:

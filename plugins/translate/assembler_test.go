@@ -36,7 +36,13 @@ func options() Options {
 // same response comes without one.
 func answer(t testing.TB, say func(*Assembler)) gjson.Result {
 	t.Helper()
-	stream, response := play(t, say, options())
+	return answerTo(t, request, say)
+}
+
+// answerTo is answer for another request.
+func answerTo(t testing.TB, request string, say func(*Assembler)) gjson.Result {
+	t.Helper()
+	stream, response := playTo(t, request, say, options())
 	if _, err := plugintest.Check(stream); err != nil {
 		t.Fatalf("%v in\n%s", err, stream)
 	}
@@ -44,6 +50,11 @@ func answer(t testing.TB, say func(*Assembler)) gjson.Result {
 }
 
 func play(t testing.TB, say func(*Assembler), o Options) (stream []byte, response gjson.Result) {
+	t.Helper()
+	return playTo(t, request, say, o)
+}
+
+func playTo(t testing.TB, request string, say func(*Assembler), o Options) (stream []byte, response gjson.Result) {
 	t.Helper()
 	p, err := ParseRequest([]byte(request))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // call: there are providers that give each piece an id of its own
 // (https://github.com/poolsideai/pool/issues/9).
 func (a *Assembler) Call(key int, id, name string) {
-	if a.done() {
+	if a.done() || a.stopSequence != "" {
 		return
 	}
 	o := a.find(key)
@@ -60,7 +60,7 @@ func (a *Assembler) continues(o *Output, name string) bool {
 // {"input": "..."}; the client gets its input. If no call of the key is open, they are of the last
 // call: there are providers that go on at another index.
 func (a *Assembler) Args(key int, s string) {
-	if !a.takes(len(s)) {
+	if !a.takesText(len(s)) {
 		return
 	}
 	o := a.openCallOf(key)

@@ -27,13 +27,14 @@ func (a *Assembler) Image(mediaType, b64 string) {
 	a.flush()
 }
 
-// Note adds a text of its own, which is not the model's.
+// Note adds a text of its own, which is not the model's: no stop sequence ends it.
 func (a *Assembler) Note(s string) {
-	if a.done() {
+	if !a.takes(len(s)) {
 		return
 	}
 	a.closeAll(statusCompleted)
-	a.Text(itemKey, s)
+	o := a.opened(MessageOutput, itemKey)
+	a.write(o, a.addPart(o, TextPart), s)
 	a.Close(itemKey)
 }
 

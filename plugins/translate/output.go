@@ -85,12 +85,13 @@ type OutputPart struct {
 	Length int
 
 	half string // the first half of a surrogate pair that ends the text so far; Text lacks it
-	held string // what ends the text so far and may begin a stop sequence; Text lacks it
+	tail string // what ends the text so far and may begin a stop sequence; Text lacks it
 	head []byte // of its delta events, up to the text
 
-	annotations []byte // elements of the array, with commas
-	annotated   int    // elements of annotations
-	logprobs    []byte // elements of the array, with commas
+	annotations []byte            // elements of the array, with commas
+	annotated   int               // elements of annotations
+	waiting     []json.RawMessage // annotations of a text with a tail, which may be cut off
+	logprobs    []byte            // elements of the array, with commas
 }
 
 // isJSON reports whether the text is JSON. Arguments that are not JSON were cut off, whatever reason
@@ -287,9 +288,9 @@ func (a *Assembler) closePart(o *Output) {
 		p.half = ""
 		a.appendText(o, p.Kind, plugins.Whole(half))
 	}
-	held := p.held
-	p.held = ""
-	a.write(o, p, held)
+	tail := p.tail
+	p.tail = ""
+	a.write(o, p, tail)
 	a.emit(Event{Type: PartClosed, Output: o, Part: p})
 }
 

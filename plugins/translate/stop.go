@@ -59,21 +59,24 @@ func enforceable(stops []string) []string {
 }
 
 // StoppedAt says which stop sequence ended the text. One that the client has not sent is the provider's
-// own, and ignored.
+// own, and ignored. Of what the model writes, nothing is taken after it.
 func (a *Assembler) StoppedAt(sequence string) {
 	if slices.Contains(a.request.Stop(), sequence) {
 		a.Finish(ReasonStopSequence)
-		a.stopped = sequence
+		a.stopSequence = sequence
 	}
 }
 
 // StopSequence is the stop sequence that ended the text, "" if none did, or if the provider does not say
 // which of several.
 func (a *Assembler) StopSequence() string {
-	if stops := a.request.Stop(); a.reason == ReasonStopSequence && a.stopped == "" && len(stops) == 1 {
+	if a.reason != ReasonStopSequence {
+		return ""
+	}
+	if stops := a.request.Stop(); a.stopSequence == "" && len(stops) == 1 {
 		return stops[0]
 	}
-	return a.stopped
+	return a.stopSequence
 }
 
 // untilStop returns what of a text, to which s is added, comes before a stop sequence: a provider may
@@ -83,22 +86,22 @@ func (a *Assembler) untilStop(p *OutputPart, s string) string {
 	switch {
 	case len(a.stops) == 0:
 		return s
-	case a.stopped != "":
+	case a.stopSequence != "":
 		return ""
 	}
-	s, p.held = p.held+s, ""
+	s, p.tail = p.tail+s, ""
 	if before, stop := cutStop(s, a.stops); stop != "" {
 		a.StoppedAt(stop)
 		return before
 	}
 	for _, stop := range a.stops {
-		for n := min(len(stop)-1, len(s)); n > len(p.held); n-- {
+		for n := min(len(stop)-1, len(s)); n > len(p.tail); n-- {
 			if strings.HasSuffix(s, stop[:n]) {
-				p.held = stop[:n]
+				p.tail = stop[:n]
 			}
 		}
 	}
-	return s[:len(s)-len(p.held)]
+	return s[:len(s)-len(p.tail)]
 }
 
 // cutStop returns the stop sequence that ends first in s, "" if there is none, and what comes before it.

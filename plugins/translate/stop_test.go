@@ -2,7 +2,9 @@ package translate_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +16,14 @@ import (
 	. "github.com/weirhq/weir/plugins/translate"
 )
 
+// stoppingRequest has the tools of request, and stop sequences.
+func stoppingRequest(stops string) string {
+	return strings.Replace(request, "{", `{"stop":`+stops+`,`, 1)
+}
+
 func stopping(t testing.TB, stops string) *Request {
 	t.Helper()
-	p, err := ParseRequest([]byte(`{"model":"m","input":"x","stream":true,"stop":` + stops + `}`))
+	p, err := ParseRequest([]byte(stoppingRequest(stops)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,5 +127,107 @@ func TestStopSequenceIsNamed(t *testing.T) {
 		if got := a.StopSequence(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// What is told of a text that has ended stays: citations of it and notes. What the model writes does not.
+func TestStopSequenceKeepsWhatIsToldOfTheText(t *testing.T) {
+	source := func(start, end int64) Citation { return Citation{Start: start, End: end, URL: "https://a.example"} }
+	response := answerTo(t, stoppingRequest(`["END"]`), func(a *Assembler) {
+		a.Text(1, "some text END more")
+		a.Text(1, "and more")
+		a.Refusal(1, "no")
+		a.Cite(1, source(0, 4))
+		a.Annotation(1, json.RawMessage(`{"type":"url_citation","url":"https://b.example","title":"b","start_index":5,"end_index":18}`))
+		a.Annotation(1, json.RawMessage(`{"type":"url_citation","url":"https://c.example","title":"c","start_index":14,"end_index":18}`))
+		a.Call(2, "c", "f")
+		a.Args(2, "{}")
+		a.Summary(3, 0, "then")
+		a.Seal(3, "sealed")
+		a.Unplaced("audio/wav")
+		a.Finish(ReasonStop)
+	})
+	if got, want := outline(response), "completed: message(some text ), message("+UnplacedMedia("audio/wav", "an answer that is translated. Call a provider that speaks your API")+")"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := response.Get("output.0.content.0.annotations.#.end_index").Raw; got != "[4,10]" {
+		t.Errorf("citations end at %s", got)
+	}
+}
+
+// A note of ours is not the model's, so that no stop sequence ends it.
+func TestNotesHaveNoStopSequences(t *testing.T) {
+	a := NewAssembler(stopping(t, `["for"]`), nil, options())
+	a.Note("a note for you")
+	a.Text(1, "the text")
+	a.Finish(ReasonStop)
+	a.End()
+	if got := outline(gjson.ParseBytes(a.Response())); got != "completed: message(a note for you), message(the text)" || a.StopSequence() != "" {
+		t.Errorf("%s, ended at %q", got, a.StopSequence())
+	}
+}
+
+// Text that waits, because it may begin a stop sequence, keeps its logprobs and its citations, and counts.
+func TestTextThatWaitsForAStopSequence(t *testing.T) {
+	say := func(tokens ...string) func(*Assembler) {
+		return func(a *Assembler) {
+			a.Logprobs(1, json.RawMessage(`[{"token":"thought"}]`)) // of reasoning, which has no place for them
+			a.Summary(2, 0, "thought")
+			length := int64(0)
+			for _, token := range tokens {
+				raw, _ := json.Marshal([]map[string]any{{"token": token, "logprob": -1}})
+				a.Logprobs(1, raw)
+				a.Text(1, token)
+				if length += int64(len(token)); a.StopSequence() == "" && a.Length(1) != length {
+					t.Errorf("%q has %d characters at %q, want %d", tokens, a.Length(1), token, length)
+				}
+				a.Cite(1, Citation{Start: length - int64(len(token)), End: length, URL: "https://a.example"})
+			}
+			a.Finish(ReasonStop)
+		}
+	}
+	for _, c := range []struct {
+		tokens       []string
+		text         string
+		logprobs     string
+		citationEnds string
+	}{
+		{[]string{"a", "\n", "b"}, "a\nb", `["a","\n","b"]`, "[1,2,3]"},
+		{[]string{"a", "\n"}, "a\n", `["a","\n"]`, "[1,2]"},
+		{[]string{"a\n", "b"}, "a\nb", `["a\n","b"]`, "[2,3]"},
+		{[]string{"a", "\n", "\n", "b"}, "a", `["a"]`, "[1]"},
+		{[]string{"a\n", "\nb"}, "a", `["a\n"]`, "[1]"},
+	} {
+		part := answerTo(t, stoppingRequest(`["\n\n"]`), say(c.tokens...)).Get("output.1.content.0")
+		if part.Get("text").Str != c.text || part.Get("logprobs.#.token").Raw != c.logprobs || part.Get("annotations.#.end_index").Raw != c.citationEnds {
+			t.Errorf("%q: %s", c.tokens, part)
+		}
+	}
+}
+
+// A call whose arguments are cut off makes the response incomplete, though a stop sequence ends the text.
+func TestStopSequenceAfterACutCall(t *testing.T) {
+	a := NewAssembler(stopping(t, `["END"]`), nil, options())
+	a.Call(1, "c", "f")
+	a.Args(1, `{"cmd":"rm -r`)
+	a.Text(2, "text END")
+	a.Args(1, ` /tmp/x"}`)
+	a.Finish(ReasonStop)
+	a.End()
+	response := gjson.ParseBytes(a.Response())
+	if response.Get("status").Str != "incomplete" || response.Get("incomplete_details.reason").Str != "max_output_tokens" || a.StopSequence() != "" {
+		t.Errorf("ended at %q: %s", a.StopSequence(), response)
+	}
+}
+
+// Whatever a plugin does, the stream is legal and gives the same response as the object.
+func TestRandomScriptsWithStopSequences(t *testing.T) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := make(script, r.IntN(120))
+		for i := range s {
+			s[i] = byte(r.IntN(38)) // few letters: stop sequences are frequent
+		}
+		answerTo(t, stoppingRequest(`["\u0001\u0002","#!","x"]`), s.play)
 	}
 }
