@@ -38,7 +38,7 @@ func acceptable(p *translate.Request, field string, schema json.RawMessage) (jso
 		return nil, w.err
 	}
 	if w.drops {
-		return written, p.DropWithWarning(field, "sent without constants that are neither text nor numbers, or without alternatives within allOf, which the provider does not take")
+		return written, p.DropWithWarning(field, "sent without constants that are neither text nor numbers, or without what several schemas of an allOf say in different ways, which the provider does not take")
 	}
 	return written, nil
 }
@@ -62,7 +62,7 @@ func (w *schemaWriter) appendSchema(b []byte, schema gjson.Result) []byte {
 		return append(b, schema.Raw...)
 	}
 	outer := len(w.enclosing)
-	layers, ref := w.layers(nil, schema, len(b))
+	layers, ref := w.layers(nil, make(map[string]bool), schema, len(b))
 	if ref != "" {
 		layers = layers[:1]
 	}
@@ -72,11 +72,14 @@ func (w *schemaWriter) appendSchema(b []byte, schema gjson.Result) []byte {
 }
 
 // layers adds a schema, and those that it extends by a reference or by allOf: a value must match all of
-// them. ref is a reference that stays, because it stands alone or points to a schema that it is in.
-func (w *schemaWriter) layers(layers []gjson.Result, schema gjson.Result, size int) (all []gjson.Result, ref string) {
+// them. texts are those of the layers. ref is a reference that stays, because it stands alone or points to a
+// schema that it is in.
+func (w *schemaWriter) layers(layers []gjson.Result, texts map[string]bool, schema gjson.Result, size int) (all []gjson.Result, ref string) {
 	alone := len(layers) == 0
 	layers = append(layers, schema)
+	texts[schema.Raw] = true
 	if w.work += len(schema.Raw); w.work > maxWork {
+		w.drops = true
 		return layers, ""
 	}
 	parts := schema.Get("allOf").Array()
@@ -88,7 +91,7 @@ func (w *schemaWriter) layers(layers []gjson.Result, schema gjson.Result, size i
 		if alone && !w.inlines(schema, v.Str, size) {
 			return layers, v.Str
 		}
-		if !alone && (slices.Contains(w.enclosing, v.Str) || w.inlined == maxReferences || size > maxInlined) {
+		if !alone && (w.inlined == maxReferences || size > maxInlined || slices.Contains(w.enclosing, v.Str)) {
 			w.drops = true
 			return layers, ""
 		}
@@ -97,41 +100,48 @@ func (w *schemaWriter) layers(layers []gjson.Result, schema gjson.Result, size i
 		parts = append([]gjson.Result{w.resolve(v.Str)}, parts...)
 	}
 	for _, part := range parts {
-		if part.IsObject() && !slices.ContainsFunc(layers, func(layer gjson.Result) bool { return layer.Raw == part.Raw }) {
-			layers, _ = w.layers(layers, part, size)
+		if part.IsObject() && !texts[part.Raw] {
+			layers, _ = w.layers(layers, texts, part, size)
 		}
 	}
 	return layers, ""
 }
 
+// unenforced are the keywords of which layers may have different values, and none is lost: those that only
+// describe, and those whose values are joined. All with a $ are, too.
+var unenforced = map[string]bool{
+	"title": true, "description": true, "default": true, "example": true, "examples": true, "deprecated": true,
+	"readOnly": true, "writeOnly": true, "propertyOrdering": true, "allOf": true, "properties": true, "required": true,
+}
+
 // appendMembers appends the members of a schema in layers, of which the first that has a keyword decides. A
 // schema with a reference that stays has no other members but those with a $.
 func (w *schemaWriter) appendMembers(b []byte, layers []gjson.Result, ref string) []byte {
-	written := map[string]bool{"allOf": true, "$ref": true}
+	written := map[string]string{"allOf": "", "$ref": ""} // values in JSON
 	if ref != "" {
 		b = w.appendValue(appendName(b, "$ref"), "$ref", gjson.Result{Type: gjson.String, Str: ref})
 	}
 	typed := slices.ContainsFunc(layers, func(layer gjson.Result) bool { return layer.Get("type").Exists() })
 	for _, layer := range layers {
 		layer.ForEach(func(key, v gjson.Result) bool {
-			name := key.Str
+			name, value := key.Str, v.Raw
 			switch name {
 			case "definitions":
 				name = "$defs"
-			case "const":
-				name = "enum"
+			case "const", "enum":
+				name, value = "enum", enumOf(layer).Raw
 			}
-			switch {
-			case ref != "" && !strings.HasPrefix(name, "$"):
-				return true
-			case written[name]:
-				w.drops = w.drops || strings.HasSuffix(name, "Of") && name != "allOf"
+			if ref != "" && !strings.HasPrefix(name, "$") {
 				return true
 			}
-			written[name] = true
+			if earlier, ok := written[name]; ok {
+				w.drops = w.drops || value != earlier && !unenforced[name] && !strings.HasPrefix(name, "$")
+				return true
+			}
+			written[name] = value
 			switch name {
 			case "enum":
-				b = w.appendEnum(b, layer, typed)
+				b = w.appendEnum(b, gjson.Parse(value).Array(), typed)
 			case "properties":
 				b = w.appendProperties(appendName(b, name), layers)
 			case "required":
@@ -150,12 +160,14 @@ func (w *schemaWriter) appendMembers(b []byte, layers []gjson.Result, ref string
 func (w *schemaWriter) appendProperties(b []byte, layers []gjson.Result) []byte {
 	var names []string
 	schemas := make(map[string][]string)
+	texts := make(map[[2]string]bool) // the names with each of their schemas
 	for _, layer := range layers {
 		layer.Get("properties").ForEach(func(key, v gjson.Result) bool {
 			if schemas[key.Str] == nil {
 				names = append(names, key.Str)
 			}
-			if !slices.Contains(schemas[key.Str], v.Raw) {
+			if property := [2]string{key.Str, v.Raw}; !texts[property] {
+				texts[property] = true
 				schemas[key.Str] = append(schemas[key.Str], v.Raw)
 			}
 			return true
@@ -174,10 +186,11 @@ func (w *schemaWriter) appendProperties(b []byte, layers []gjson.Result) []byte 
 
 // appendRequired appends the names of the properties that a layer requires.
 func appendRequired(b []byte, layers []gjson.Result) []byte {
-	names := []string{}
+	names, known := []string{}, make(map[string]bool)
 	for _, layer := range layers {
 		for _, name := range layer.Get("required").Array() {
-			if !slices.Contains(names, name.Str) {
+			if !known[name.Str] {
+				known[name.Str] = true
 				names = append(names, name.Str)
 			}
 		}
@@ -230,7 +243,7 @@ func appendName(b []byte, name string) []byte {
 // reference only to $defs and with nothing beside it. A schema within itself stays a reference,
 // which the provider unfolds as far as it can.
 func (w *schemaWriter) inlines(schema gjson.Result, ref string, size int) bool {
-	if slices.Contains(w.enclosing, ref) || w.inlined == maxReferences || size > maxInlined {
+	if w.inlined == maxReferences || size > maxInlined || slices.Contains(w.enclosing, ref) {
 		return false
 	}
 	inlines := !strings.HasPrefix(ref, "#/$defs/") && !strings.HasPrefix(ref, "#/definitions/")
@@ -258,14 +271,18 @@ var kinds = map[gjson.Type]string{
 	gjson.String: "string", gjson.Number: "number", gjson.True: "boolean", gjson.False: "boolean", gjson.Null: "null",
 }
 
+// enumOf returns the list of the values that a schema allows: its constant, or those of its enum.
+func enumOf(schema gjson.Result) gjson.Result {
+	if constant := schema.Get("const"); constant.Exists() {
+		return gjson.Parse("[" + constant.Raw + "]")
+	}
+	return schema.Get("enum")
+}
+
 // appendEnum appends what the provider takes in place of a constant or of the values of an enum: their
 // types, unless the schema has a type, and those that are texts or numbers. A null is a type, and an enum
 // with other values would forbid them if it was sent without.
-func (w *schemaWriter) appendEnum(b []byte, schema gjson.Result, typed bool) []byte {
-	values := schema.Get("enum").Array()
-	if constant := schema.Get("const"); constant.Exists() {
-		values = []gjson.Result{constant}
-	}
+func (w *schemaWriter) appendEnum(b []byte, values []gjson.Result, typed bool) []byte {
 	var types, sent []string
 	drops := false
 	for _, v := range values {

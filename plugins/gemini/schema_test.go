@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -28,6 +29,16 @@ func TestSchemasThatTheProviderTakes(t *testing.T) {
 			`{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"string"}},"required":["b","a"],"$defs":{"Base":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}}`, ""},
 		"alternatives in allOf": {`{"type":"object","properties":{"a":{"allOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},{"anyOf":[{"type":"string"},{"type":"integer"}]}]}}}`,
 			`{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, "constants"},
+		"the same alternatives in allOf": {`{"type":"object","properties":{"a":{"allOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},{"title":"t","anyOf":[{"type":"string"},{"type":"null"}]}]}}}`,
+			`{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}],"title":"t"}}}`, ""},
+		"bounds in allOf": {`{"type":"object","properties":{"a":{"allOf":[{"type":"integer","minimum":1},{"type":"integer","minimum":5}]}}}`,
+			`{"type":"object","properties":{"a":{"type":"integer","minimum":1}}}`, "constants"},
+		"values in allOf": {`{"type":"object","properties":{"a":{"allOf":[{"type":"string","enum":["a","b"]},{"enum":["b","c"]}]}}}`,
+			`{"type":"object","properties":{"a":{"type":"string","enum":["a","b"]}}}`, "constants"},
+		"descriptions in allOf": {`{"type":"object","properties":{"a":{"title":"A","description":"a","default":"x","allOf":[{"title":"T","description":"t","default":"y","type":"string"}]}}}`,
+			`{"type":"object","properties":{"a":{"title":"A","description":"a","default":"x","type":"string"}}}`, ""},
+		"a constant that is in the enum": {`{"type":"object","properties":{"a":{"enum":["x","y"],"const":"x"},"b":{"allOf":[{"const":"x"},{"enum":["x"]}]}}}`,
+			`{"type":"object","properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"string","enum":["x"]}}}`, ""},
 		"recursive, as Pydantic 1 has it": {`{"type":"object","properties":{"n":{"$ref":"#/definitions/N"}},"definitions":{"N":{"type":"object","properties":{"next":{"title":"Next","allOf":[{"$ref":"#/definitions/N"}]}}}}}`,
 			`{"type":"object","properties":{"n":{"$ref":"#/$defs/N"}},"$defs":{"N":{"type":"object","properties":{"next":{"title":"Next","type":"object","properties":{"next":{"$ref":"#/$defs/N"}}}}}}}`, ""},
 		"values of an enum": {`{"type":"object","properties":{"a":{"type":["string","null"],"enum":["x",null]},"b":{"enum":["x",1,null]},"c":{"type":"integer","enum":[60,1440]},"d":{"enum":[null]},"enum":{"type":"string"}}}`,
@@ -86,6 +97,41 @@ func TestSchemasCostLittle(t *testing.T) {
 		w := schemaWriter{root: gjson.Parse(schema)}
 		if written := w.appendSchema(nil, w.root); len(written) > 4*maxInlined || w.work > 2*maxWork {
 			t.Errorf("%s: %d bytes, %d bytes read", name, len(written), w.work)
+		}
+	}
+}
+
+// A schema of many parts costs little more than to read it as JSON.
+func TestCostOfSchemasIsLinear(t *testing.T) {
+	cost := func(do func()) time.Duration {
+		least := time.Hour
+		for range 3 {
+			start := time.Now()
+			do()
+			least = min(least, time.Since(start))
+		}
+		return least
+	}
+	for _, c := range []struct{ name, schema, part string }{
+		{"layers", `{"allOf":[%s]}`, `{"x":%d}`},
+		{"required names", `{"allOf":[{"required":[%s]}]}`, `"%d"`},
+		{"schemas of a property", `{"allOf":[%s]}`, `{"properties":{"a":{"x":%d}}}`},
+	} {
+		var parts []string
+		for i := range maxInlined / (len(c.part) + 4) {
+			parts = append(parts, fmt.Sprintf(c.part, 10000+i))
+		}
+		schema := fmt.Sprintf(c.schema, strings.Join(parts, ","))
+		read := cost(func() {
+			var v any
+			_ = json.Unmarshal([]byte(schema), &v)
+		})
+		written := cost(func() {
+			w := schemaWriter{root: gjson.Parse(schema)}
+			w.appendSchema(nil, w.root)
+		})
+		if written > 15*read {
+			t.Errorf("%s: %v, and %v to read them", c.name, written, read)
 		}
 	}
 }
