@@ -1,6 +1,8 @@
 package standard
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -328,6 +330,38 @@ func TestBatchesAreAskedForAgainAfterAnError(t *testing.T) {
 	round(24*day + time.Hour)
 	if b := richCredits(t); b.Reserved != 0 {
 		t.Errorf("set aside after %q: %+v", k.questions(), b)
+	}
+}
+
+// Batches for which a round has no time left are asked for in the next round.
+func TestBatchesWaitForTheNextRound(t *testing.T) {
+	k := newKeeper(t)
+	ctx, stop := context.WithCancel(t.Context())
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			stop()
+		}
+		k.ServeHTTP(w, r)
+	}))
+	t.Cleanup(up.Close)
+	s := serveWith(t, unfetchedConfig, up.URL)
+	unfetched["Anthropic, at the gateway"].create(s)
+	unfetched["Gemini, at a proxy"].create(s)
+	s.flush()
+	running, store, err := recording.NewSite(caddy.ActiveContext(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poller := recording.NewBatchPoller(store)
+	if err := poller.Round(ctx, running, time.Now().Add(8*day)); !errors.Is(err, context.Canceled) {
+		t.Errorf("the round ended with %v", err)
+	}
+	k.questions()
+	if err := poller.Round(t.Context(), running, time.Now().Add(8*day+time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if asked := k.questions(); len(asked) != 2 {
+		t.Errorf("the next round asked for %q, want both batches", asked)
 	}
 }
 
