@@ -132,12 +132,12 @@ func (r *request) forced() bool {
 
 // keepTools is for a turn without calls. The provider demands tools if there were calls before.
 func (r *request) keepTools(p *translate.Request, m *model, tools []tool) error {
-	called := callsOf(p)
-	if len(called) == 0 || m.answersByCall(p) {
+	earlierTools := callsOf(p)
+	if len(earlierTools) == 0 || m.answersByCall(p) {
 		return nil
 	}
 	if len(tools) == 0 {
-		tools = called
+		tools = earlierTools
 	}
 	r.ToolConfig = &toolConfig{Tools: tools}
 	r.System = append(r.System, block{Text: silence})

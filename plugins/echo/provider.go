@@ -55,14 +55,14 @@ func (p *Provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := answerWriter{header: make(http.Header), status: http.StatusOK, begun: make(chan struct{})}
+	a := answerWriter{header: make(http.Header), status: http.StatusOK, ready: make(chan struct{})}
 	stream, events := io.Pipe()
 	a.events = events
 	go func() {
 		defer a.end()
 		p.handler.Answer(&a, r, body)
 	}()
-	<-a.begun
+	<-a.ready
 	resp := &http.Response{StatusCode: a.status, Header: a.header, Request: r, ContentLength: -1, Body: stream}
 	if !a.streams {
 		resp.ContentLength, resp.Body = int64(a.body.Len()), io.NopCloser(&a.body)
@@ -77,7 +77,7 @@ type answerWriter struct {
 	body    bytes.Buffer
 	events  *io.PipeWriter
 	streams bool
-	begun   chan struct{} // closed once it is known whether the answer is a stream
+	ready   chan struct{} // closed once it is known whether the answer is a stream
 }
 
 func (a *answerWriter) Header() http.Header    { return a.header }
@@ -95,7 +95,7 @@ func (a *answerWriter) Write(p []byte) (int, error) {
 func (a *answerWriter) Flush() {
 	if !a.streams {
 		a.streams = true
-		close(a.begun)
+		close(a.ready)
 		_, _ = a.events.Write(a.body.Bytes()) // an error is that of the next Write, too
 	}
 }
@@ -107,7 +107,7 @@ func (a *answerWriter) end() {
 		a.status, err = http.StatusInternalServerError, fmt.Errorf("the echo panicked: %v", v)
 	}
 	if !a.streams {
-		close(a.begun)
+		close(a.ready)
 	}
 	_ = a.events.CloseWithError(err)
 }

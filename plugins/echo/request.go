@@ -26,14 +26,14 @@ func read(body gjson.Result) (Request, *plugins.Error) {
 	case input.Type == gjson.String:
 		r.user(input.Str, 0)
 	case input.IsArray():
-		called := map[string]bool{}
+		calls := map[string]bool{}
 		for item := range objects(input) {
 			id := item.Get("call_id").String()
 			switch item.Get("type").String() {
 			case "function_call":
-				called[id] = true
+				calls[id] = true
 			case "function_call_output":
-				if !called[id] && !body.Get("previous_response_id").Exists() {
+				if !calls[id] && !body.Get("previous_response_id").Exists() {
 					return r, plugins.Invalid("input", "No tool call found for function call output with call_id %s.", id)
 				}
 			}

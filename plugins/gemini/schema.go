@@ -107,9 +107,9 @@ func (w *schemaWriter) layers(layers []gjson.Result, texts map[string]bool, sche
 	return layers, ""
 }
 
-// unenforced are the keywords of which layers may have different values, and none is lost: those that only
+// conflictFree are the keywords of which layers may have different values, and none is lost: those that only
 // describe, and those whose values are joined. All with a $ are, too.
-var unenforced = map[string]bool{
+var conflictFree = map[string]bool{
 	"title": true, "description": true, "default": true, "example": true, "examples": true, "deprecated": true,
 	"readOnly": true, "writeOnly": true, "propertyOrdering": true, "allOf": true, "properties": true, "required": true,
 }
@@ -135,7 +135,7 @@ func (w *schemaWriter) appendMembers(b []byte, layers []gjson.Result, ref string
 				return true
 			}
 			if earlier, ok := written[name]; ok {
-				w.drops = w.drops || value != earlier && !unenforced[name] && !strings.HasPrefix(name, "$")
+				w.drops = w.drops || value != earlier && !conflictFree[name] && !strings.HasPrefix(name, "$")
 				return true
 			}
 			written[name] = value

@@ -103,15 +103,15 @@ func (c *chatRequest) call(path string, v gjson.Result) error {
 	default:
 		return translate.InvalidValue(path+".type", kind, []string{"function", "custom"})
 	}
-	called := v.Get(kind)
-	for _, required := range []struct{ param, value string }{{".id", v.Get("id").Str}, {"." + kind + ".name", called.Get("name").Str}} {
+	function := v.Get(kind)
+	for _, required := range []struct{ param, value string }{{".id", v.Get("id").Str}, {"." + kind + ".name", function.Get("name").Str}} {
 		if required.value == "" {
 			return translate.Missing(path + required.param)
 		}
 	}
 	b := member([]byte(item), "call_id", v.Get("id"))
-	b = member(b, "name", called.Get("name"))
-	c.item(path, 0, member(b, input, called.Get(input)))
+	b = member(b, "name", function.Get("name"))
+	c.item(path, 0, member(b, input, function.Get(input)))
 	return nil
 }
 

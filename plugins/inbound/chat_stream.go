@@ -16,7 +16,7 @@ import (
 type chatEncoder struct {
 	head, tail []byte // of each chunk, around its delta
 	calls      []*translate.Output
-	begun      map[string]bool // members of the message
+	members    map[string]bool // of the message, that have begun
 	usage      bool
 
 	annotations, images int // so far
@@ -24,7 +24,7 @@ type chatEncoder struct {
 }
 
 func newChatEncoder(p *translate.Request) translate.Encoder {
-	return &chatEncoder{begun: make(map[string]bool), usage: string(p.Field("stream_options.include_usage")) == "true"}
+	return &chatEncoder{members: make(map[string]bool), usage: string(p.Field("stream_options.include_usage")) == "true"}
 }
 
 // Append implements translate.Encoder.
@@ -126,8 +126,8 @@ func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {
 		return c.finishChunk(append(b, ']'), nil)
 	}
 	member := chatTexts[e.Part.Kind]
-	if !c.begun[member] {
-		c.begun[member] = true
+	if !c.members[member] {
+		c.members[member] = true
 		return b
 	}
 	return c.chunk(b, member+blankLine+`"`)

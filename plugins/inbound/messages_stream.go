@@ -263,13 +263,13 @@ func streamMessage(object gjson.Result) []byte {
 	head, _ = sjson.Delete(head, nativeStop)
 	b := appendEvent(nil, "message_start", `"message":`+head)
 	for i, block := range object.Get("content").Array() {
-		begun, deltas := block.Raw, []string(nil)
+		start, deltas := block.Raw, []string(nil)
 		for _, d := range blockDeltas {
 			v := block.Get(d.member)
 			if block.Get("type").Str != d.kind || !v.Exists() {
 				continue
 			}
-			begun, _ = sjson.SetRaw(begun, d.member, d.empty)
+			start, _ = sjson.SetRaw(start, d.member, d.empty)
 			if value := v.Raw; v.IsObject() {
 				deltas = append(deltas, d.delta+rawString(value)+"}")
 			} else {
@@ -277,7 +277,7 @@ func streamMessage(object gjson.Result) []byte {
 			}
 		}
 		index := fmt.Sprintf(`"index":%d`, i)
-		b = appendEvent(b, "content_block_start", index+`,"content_block":`+begun)
+		b = appendEvent(b, "content_block_start", index+`,"content_block":`+start)
 		for _, delta := range deltas {
 			b = appendEvent(b, "content_block_delta", index+`,"delta":`+delta)
 		}

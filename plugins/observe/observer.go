@@ -21,7 +21,7 @@ type observer struct {
 	values   int    // top-level values of the body that have ended
 
 	scan      scanner
-	begun     bool // data of the event under way has come
+	hasData   bool // data of the event under way has come
 	repeated  bool // the data repeats the template, and was not scanned
 	report    report
 	changed   bool          // report is newer than seen.Usage
@@ -37,11 +37,11 @@ type observer struct {
 	cause rank   // the rank of seen.ErrorType
 	chunk []byte // decoded bytes of an InvokeModel frame
 
-	// held is the body, or the event under way, as long as the answer says nothing that the dialect
+	// statement is the body, or the event under way, as long as the answer says nothing that the dialect
 	// knows. It has at most MaxStatement of length bytes.
-	held   []byte
-	length int
-	isEnd  bool // the event under way is [DONE]
+	statement []byte
+	length    int
+	isEnd     bool // the event under way is [DONE]
 
 	detail detailCount
 	beside beside
@@ -79,7 +79,7 @@ var observers = sync.Pool{New: func() any { return new(observer) }}
 
 // Free implements plugins.Observer.
 func (x *observer) Free() {
-	*x = observer{scan: x.scan.emptied(), held: x.held[:0]}
+	*x = observer{scan: x.scan.emptied(), statement: x.statement[:0]}
 	observers.Put(x)
 }
 
@@ -185,17 +185,17 @@ func (d *document) Close() {
 // Data implements streams.Sink.
 func (x *observer) Data(p []byte) {
 	t := &x.scan.template
-	if !x.begun && t.Fits(p) {
-		x.begun, x.repeated = true, true
+	if !x.hasData && t.Fits(p) {
+		x.hasData, x.repeated = true, true
 		return
 	}
-	t.learn(!x.begun)
-	if !x.begun {
+	t.learn(!x.hasData)
+	if !x.hasData {
 		if x.isEnd = bytes.HasPrefix(p, []byte("[DONE]")); !x.isEnd {
-			x.held, x.length = x.held[:0], 0
+			x.statement, x.length = x.statement[:0], 0
 		}
 	}
-	x.begun, x.repeated = true, false
+	x.hasData, x.repeated = true, false
 	x.scan.write(p)
 	if !x.isEnd {
 		x.hold(p)
@@ -207,12 +207,12 @@ func (x *observer) Data(p []byte) {
 
 // Dispatch implements streams.Sink.
 func (x *observer) Dispatch(name []byte) {
-	if _, ok := x.framing.(*streams.SSE); ok && x.begun {
+	if _, ok := x.framing.(*streams.SSE); ok && x.hasData {
 		x.seen.Stream = true
 	}
 	failed := string(name) == "error"
 	if x.repeated && !failed {
-		x.begun, x.repeated = false, false
+		x.hasData, x.repeated = false, false
 		return
 	}
 	x.scan.finish()
@@ -225,7 +225,7 @@ func (x *observer) Dispatch(name []byte) {
 func (x *observer) begin() {
 	x.settle()
 	x.scan.reset()
-	x.begun, x.repeated = false, false
+	x.hasData, x.repeated = false, false
 	x.phase, x.failed, x.other = plugins.Running, false, false
 }
 
@@ -356,7 +356,7 @@ func (x *observer) hold(p []byte) {
 		return
 	}
 	if x.length += len(p); x.length <= MaxStatement {
-		x.held = append(x.held, p...)
+		x.statement = append(x.statement, p...)
 	}
 }
 
@@ -368,11 +368,11 @@ func (x *observer) isRead() bool {
 // readStatement takes the error that an answer, or its last event, states in a shape of no dialect, if it
 // is no response. Its type is unknown unless the error means a status.
 func (x *observer) readStatement() {
-	isAnswer := !x.dialect.finishes && (len(x.dialect.Object) == 0 || IsResponse(x.dialect.Name, x.held))
+	isAnswer := !x.dialect.finishes && (len(x.dialect.Object) == 0 || IsResponse(x.dialect.Name, x.statement))
 	if x.isRead() || x.length == 0 || x.length > MaxStatement || isAnswer {
 		return
 	}
-	e := plugins.ErrorWithin(x.held)
+	e := plugins.ErrorWithin(x.statement)
 	if e == nil {
 		return
 	}

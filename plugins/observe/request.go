@@ -14,7 +14,7 @@ type RequestReader struct {
 	scan    scanner
 	outline outliner
 	form    *form
-	begun   bool
+	hasData bool
 }
 
 // NewRequestReader reads a request of dialect d.
@@ -48,8 +48,8 @@ func (r *RequestReader) Free() {
 
 // Write reads the next bytes of the body. It does not keep p.
 func (r *RequestReader) Write(p []byte) {
-	if !r.begun && len(p) > 0 {
-		r.begun = true
+	if !r.hasData && len(p) > 0 {
+		r.hasData = true
 		if p[0] == '-' { // of a form's boundary: no JSON object begins so
 			r.form = &form{to: r}
 		}

@@ -17,7 +17,7 @@ type item struct {
 	added     bool   // its beginning
 	ended     bool   // all of it
 	callID    string // of a call that has begun
-	called    bool   // it is a call that has begun
+	isCall    bool   // it is a call that has begun
 	comments  bool   // its text is no part of the answer
 	annotated int    // how many annotations
 	sent      [kinds]int
@@ -151,10 +151,10 @@ func (d *decoder) keyOf(index int, v gjson.Result) int {
 // of the last call if there is no item at the index. ok is false if there is none.
 func (d *decoder) openCall(index int) (key int, ok bool) {
 	if i := d.items[index]; i != nil {
-		return index, i.called
+		return index, i.isCall
 	}
 	for k, i := range d.items {
-		if i.called && !i.ended && (!ok || k > key) {
+		if i.isCall && !i.ended && (!ok || k > key) {
 			key, ok = k, true
 		}
 	}
@@ -207,7 +207,7 @@ func (d *decoder) logprobs(key int, v gjson.Result) {
 // call begins a call.
 func (d *decoder) call(key int, v gjson.Result) {
 	i := d.item(key)
-	i.called, i.callID = true, v.Get("call_id").Str
+	i.isCall, i.callID = true, v.Get("call_id").Str
 	d.a.Call(key, v.Get("call_id").Str, translate.FlatName(v))
 }
 

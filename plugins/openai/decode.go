@@ -114,7 +114,7 @@ func (d *decoder) piece(k kind, event gjson.Result, key int, add func(key int, s
 // the text is not the first of its item, the end of the item says what is left.
 func (d *decoder) rest(k kind, event gjson.Result, field, part string, add func(key int, s string)) {
 	i := d.items[index(event)]
-	if i == nil || i.ended || k == arguments && !i.called || part != "" && event.Get(part).Int() > 0 {
+	if i == nil || i.ended || k == arguments && !i.isCall || part != "" && event.Get(part).Int() > 0 {
 		return
 	}
 	add(index(event), (&wholeItem{item: i}).rest(k, event.Get(field)))

@@ -178,7 +178,7 @@ func (a *Assembler) Annotation(key int, raw json.RawMessage) {
 		return
 	}
 	if annotation != nil && a.takes(len(annotation)) {
-		p.waiting = append(p.waiting, annotation)
+		p.pendingAnnotations = append(p.pendingAnnotations, annotation)
 		a.annotate(o, p)
 		a.flush()
 	}
@@ -189,7 +189,7 @@ func (a *Assembler) annotate(o *Output, p *OutputPart) {
 	if p.tail != "" {
 		return
 	}
-	for _, annotation := range p.waiting {
+	for _, annotation := range p.pendingAnnotations {
 		if a.stopSequence != "" {
 			if annotation = annotationWithin(annotation, int64(p.Length)); annotation == nil {
 				continue
@@ -197,9 +197,9 @@ func (a *Assembler) annotate(o *Output, p *OutputPart) {
 		}
 		a.emit(Event{Type: Annotated, Output: o, Part: p, Annotation: annotation})
 		p.annotations = appendElements(p.annotations, annotation)
-		p.annotated++
+		p.annotationCount++
 	}
-	p.waiting = nil
+	p.pendingAnnotations = nil
 }
 
 // annotationWithin returns an annotation of a text that was cut to so many characters, nil if it is about

@@ -172,7 +172,7 @@ func (r *responses) delta(b []byte, e Event) []byte {
 func (r *responses) annotation(b []byte, e Event) []byte {
 	b = appendPart(r.startEvent(b, "response.output_text.annotation.added"), e.Output, e.Part)
 	b = append(b, `,"annotation_index":`...)
-	b = strconv.AppendInt(b, int64(e.Part.annotated), 10)
+	b = strconv.AppendInt(b, int64(e.Part.annotationCount), 10)
 	b = append(b, `,"annotation":`...)
 	return r.finishEvent(append(b, e.Annotation...))
 }

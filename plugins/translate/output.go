@@ -88,10 +88,10 @@ type OutputPart struct {
 	tail string // what ends the text so far and may begin a stop sequence; Text lacks it
 	head []byte // of its delta events, up to the text
 
-	annotations []byte            // elements of the array, with commas
-	annotated   int               // elements of annotations
-	waiting     []json.RawMessage // annotations of a text with a tail, which may be cut off
-	logprobs    []byte            // elements of the array, with commas
+	annotations        []byte            // elements of the array, with commas
+	annotationCount    int               // elements of annotations
+	pendingAnnotations []json.RawMessage // annotations of a text with a tail, which may be cut off
+	logprobs           []byte            // elements of the array, with commas
 }
 
 // isJSON reports whether the text is JSON. Arguments that are not JSON were cut off, whatever reason
@@ -297,7 +297,7 @@ func (a *Assembler) closePart(o *Output) {
 // resolve sets the kind and the names of a call by the tool that it is of: providers know tools by
 // names that the request's plugin has made. It changes no call of an unknown tool.
 func (o *Output) resolve(p *Request) {
-	t := p.called(o.Name)
+	t := p.findTool(o.Name)
 	if t == nil {
 		return
 	}

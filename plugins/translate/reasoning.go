@@ -45,23 +45,23 @@ func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 // begins with reasoning that own says is the model's. It need not think again
 // between them.
 func ResumesWithoutReasoning(turns []Turn, own func(*ReasoningItem) bool) bool {
-	called := false
+	hasCalls := false
 	for _, t := range slices.Backward(turns) {
 		switch t.Role {
 		case RoleTool:
-			called = true
+			hasCalls = true
 		case RoleAssistant:
 			first, ok := t.Items[0].(*ReasoningItem)
-			if !called || ok && own(first) {
+			if !hasCalls || ok && own(first) {
 				return false
 			}
 		default:
-			if called {
+			if hasCalls {
 				return true
 			}
 		}
 	}
-	return called
+	return hasCalls
 }
 
 // Efforts are the levels of reasoning.effort in their order.

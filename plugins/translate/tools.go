@@ -189,10 +189,10 @@ func (p *Request) IsAnswerTool(name string) bool {
 	return name == answerTool && p.Format.Type == "json_schema" && p.Tool(name) == nil
 }
 
-// called is the tool that a model means by a name, nil if there is none. Models leave out the
+// findTool returns the tool that a model means by a name, nil if there is none. Models leave out the
 // namespace of a tool, put a dot behind it, or begin a name with "functions.", as some are trained
 // to: such a name means the one tool that it fits.
-func (p *Request) called(name string) *Tool {
+func (p *Request) findTool(name string) *Tool {
 	bare := strings.TrimPrefix(name, "functions.")
 	if t := cmp.Or(p.Tool(name), p.Tool(bare)); t != nil {
 		return t
