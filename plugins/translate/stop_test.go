@@ -231,3 +231,25 @@ func TestRandomScriptsWithStopSequences(t *testing.T) {
 		answerTo(t, stoppingRequest(`["\u0001\u0002","#!","x"]`), s.play)
 	}
 }
+
+// A call of an MCP tool before the text that ends has a result, as each call in a response.
+func TestStopSequenceAfterAnMCPCall(t *testing.T) {
+	body := []byte(`{"model":"m","input":"x","stream":true,"stop":"END","tools":[{"type":"mcp","server_label":"s","server_url":"https://s.example"}]}`)
+	p, err := ParseMCP(body, map[string][]Tool{"s": {{Type: "function", Name: "f", MCP: &MCPTool{Server: "s", Name: "f"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stream bytes.Buffer
+	a := NewAssembler(p, &stream, options())
+	a.Call(1, "c", p.Tools[0].Name)
+	a.Args(1, "{}")
+	a.Text(2, "text END")
+	a.Finish(ReasonStop)
+	stream.Write(a.End())
+	if _, err := plugintest.Check(stream.Bytes()); err != nil {
+		t.Error(err)
+	}
+	if got := gjson.GetBytes(a.Response(), "output.0.error").Str; got == "" {
+		t.Errorf("the call has no result: %s", a.Response())
+	}
+}
