@@ -15,7 +15,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/coding"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -37,9 +36,6 @@ type attempt struct {
 	failure *plugins.Error   // why the attempt failed, nil unless it did
 	end     storage.EndState // how the attempt failed
 }
-
-// maxDecoded bounds an answer that was compressed, in bytes.
-const maxDecoded = 256 << 20
 
 // maxErrorTime bounds the wait for the body of an error. Nothing is generated in it,
 // and another target may answer meanwhile.
@@ -101,10 +97,9 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	defer resp.Body.Close()
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
-	if e := decode(resp); e != nil {
-		return a.endBroken(e)
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" { // which Send could not undo
+		return a.endBroken(plugins.Upstream("The provider answered with the Content-Encoding %q, which is not known.", encoding))
 	}
-	defer resp.Body.Close()
 	if refuses(resp.StatusCode) && !(a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices) {
 		return a.endRefused(resp)
 	}
@@ -114,30 +109,6 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	defer a.client.copy.Free()
 	return a.lane.Answer(resp)
 }
-
-// decode decodes an answer: some providers compress what nobody asked them to.
-func decode(resp *http.Response) *plugins.Error {
-	encoding := resp.Header.Get("Content-Encoding")
-	if encoding == "" {
-		return nil
-	}
-	decoded, known := coding.NewReader(encoding, resp.Body, maxDecoded) //nolint:forbidigo // intake is for what clients send
-	if !known {
-		return plugins.Upstream("The provider answered with the Content-Encoding %q, which is not known.", encoding)
-	}
-	resp.Body = decodedBody{decoded, resp.Body}
-	resp.Header.Del("Content-Encoding")
-	resp.ContentLength = -1
-	return nil
-}
-
-// decodedBody is a body that closes what it reads from, too.
-type decodedBody struct {
-	io.ReadCloser
-	encoded io.Closer
-}
-
-func (b decodedBody) Close() error { return errors.Join(b.ReadCloser.Close(), b.encoded.Close()) }
 
 // unreachable ends an attempt whose provider gave no answer.
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {

@@ -136,11 +136,7 @@ func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, outco
 		cancel(nil)
 		return nil, true, outcome, failure
 	}
-	resp.Body = decodedBody{resp.Body, closer(func() { cancel(nil) })}
-	if failure = decode(resp); failure != nil {
-		resp.Body.Close()
-		return nil, true, routing.Abort, failure
-	}
+	resp.Body = cancelingBody{resp.Body, cancel}
 	if refuses(resp.StatusCode) {
 		timer.Reset(maxErrorTime)
 		failure, outcome = a.refusal(resp)
@@ -151,12 +147,15 @@ func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, outco
 	return resp, false, routing.Answered, nil
 }
 
-// closer closes what has no errors.
-type closer func()
+// cancelingBody is a body that ends its request when it is closed.
+type cancelingBody struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
 
-func (c closer) Close() error {
-	c()
-	return nil
+func (b cancelingBody) Close() error {
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
 }
 
 // partly ends an attempt that failed after answers to some of its requests, for which the provider

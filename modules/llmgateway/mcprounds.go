@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -152,10 +153,12 @@ func (s *conversation) nextRound(out *translatedStream, assembler *translate.Ass
 
 func (s *conversation) sendRound(out *translatedStream, assembler *translate.Assembler) (*http.Response, *plugins.Error, routing.Outcome) {
 	a := s.a
-	req := a.req.Clone(a.req.Context())
+	ctx, cancel := context.WithCancelCause(a.req.Context())
+	req := a.req.Clone(ctx)
 	if a.req.GetBody != nil {
 		var err error
 		if req.Body, err = a.req.GetBody(); err != nil { //nolint:forbidigo // the request to the provider
+			cancel(nil)
 			return nil, apierror.Of(err), routing.Abort
 		}
 	}
@@ -168,14 +171,16 @@ func (s *conversation) sendRound(out *translatedStream, assembler *translate.Ass
 	}()
 	await(answered, out, assembler)
 	if err != nil {
+		cancel(nil)
 		e, outcome := a.unreached(false, err)
 		return nil, e, outcome
 	}
+	resp.Body = cancelingBody{resp.Body, cancel}
 	if !refuses(resp.StatusCode) {
 		return resp, nil, routing.Answered
 	}
 	defer resp.Body.Close()
-	timer := time.AfterFunc(maxErrorTime, func() { resp.Body.Close() })
+	timer := time.AfterFunc(maxErrorTime, func() { cancel(errFirstByte) })
 	defer timer.Stop()
 	e, outcome := a.refusal(resp)
 	return nil, e, outcome

@@ -73,9 +73,6 @@ func (x *exchange) takeAccount() *plugins.Error {
 	}
 	x.warnings = x.account.PassHeaders(x.rec.Record.Org, x.h.site.App.Money().Shares(x.rec.Record.Org, x.account), x.r.Header, header)
 	x.account.Authorize(header)
-	if x.operation().mayNameResults() {
-		header.Set("Accept-Encoding", "identity")
-	}
 	to := *x.r.URL
 	query, dropped := make(url.Values), false
 	for name, values := range to.Query() {

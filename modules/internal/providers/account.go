@@ -110,10 +110,12 @@ type Transport struct{ through http.RoundTripper }
 func NewTransport(rt http.RoundTripper) Transport { return Transport{rt} }
 
 // Send sends a request with the account's key. Only a bill may call it, so that no call reaches a
-// provider without having been admitted. No error of the provider tells the key.
+// provider without having been admitted. No answer of the provider tells the key: its body is decoded
+// and masked. A WebSocket is neither.
 func (a *Account) Send(req *http.Request) (*http.Response, error) {
 	resp, err := a.Transport.through.RoundTrip(a.sign(req))
-	if err == nil {
+	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		decode(resp)
 		a.maskKey(resp)
 	}
 	return resp, err

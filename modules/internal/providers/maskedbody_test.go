@@ -1,6 +1,8 @@
 package providers
 
 import (
+	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
 	"strings"
@@ -12,9 +14,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An error of a provider that repeats the account's key does not tell it, however the body comes.
-// Everything else of an answer stays as it is.
-func TestErrorsDoNotTellTheKey(t *testing.T) {
+// An answer of a provider that repeats the account's key does not tell it, whatever its status and its
+// encoding, however it comes and is read. Everything else of an answer stays as it is.
+func TestAnswersDoNotTellTheKey(t *testing.T) {
 	const key = "sk-aaab-aaac-0123"
 	for _, c := range []struct {
 		key    string
@@ -25,26 +27,93 @@ func TestErrorsDoNotTellTheKey(t *testing.T) {
 		{key, 401, `{"error":{"param":"` + key + `","message":"no ` + key + key + `"}}`, `{"error":{"param":"*****************","message":"no **********************************"}}`},
 		{key, 400, "sk-aaab-aaa" + key + " and sk-aaab-aaac-012", "sk-aaab-aaa***************** and sk-aaab-aaac-012"},
 		{key, 500, "", ""},
-		{key, 200, "the model says " + key, "the model says " + key},
+		{key, 200, `{"base_resp":{"status_code":2049,"status_msg":"invalid api key ` + key + `"}}`, `{"base_resp":{"status_code":2049,"status_msg":"invalid api key *****************"}}`},
 		{"EMPTY", 400, "The input is EMPTY.", "The input is EMPTY."},
 		{"", 400, "no key", "no key"},
 	} {
 		for name, pieces := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "end": iotest.DataErrReader} {
-			a := &Account{key: c.key, standIn: "stand-in", Transport: NewTransport(roundTrip(func(*http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: c.status, Body: io.NopCloser(pieces(strings.NewReader(c.body)))}, nil
-			}))}
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.com", nil)
-			resp, err := a.Send(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := io.ReadAll(resp.Body)
-			if err := resp.Body.Close(); err != nil {
-				t.Error(err)
-			}
-			if string(got) != c.want || err != nil {
-				t.Errorf("%s, %d: %q, %v, want %q", name, c.status, got, err, c.want)
+			for _, encoding := range []string{"", "gzip"} {
+				resp := answerTo(t, c.key, c.status, encoding, pieces(encoded(t, encoding, c.body)))
+				var body io.Reader = resp.Body
+				if name == "bytes" {
+					body = iotest.OneByteReader(body)
+				}
+				got, err := io.ReadAll(body)
+				if err := resp.Body.Close(); err != nil {
+					t.Error(err)
+				}
+				if string(got) != c.want || err != nil || len(resp.Header) > 0 {
+					t.Errorf("%s, %s, %d: %v, %q, %v, want %q", name, encoding, c.status, resp.Header, got, err, c.want)
+				}
 			}
 		}
 	}
+}
+
+// Of an answer whose encoding nobody can undo, nothing is read.
+func TestUnknownEncodingsAreNotRead(t *testing.T) {
+	resp := answerTo(t, "sk-aaab-aaac-0123", http.StatusOK, "x-odd", strings.NewReader("xyz"))
+	if got, err := io.ReadAll(resp.Body); len(got) > 0 || err == nil || !strings.Contains(err.Error(), `"x-odd"`) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A header that repeats the key does not tell it, either.
+func TestHeadersDoNotTellTheKey(t *testing.T) {
+	const key = "sk-aaab-aaac-0123"
+	resp := sendThrough(t, key, &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"https://example.com/?key=" + key}}, Body: http.NoBody})
+	if got := resp.Header.Get("Location"); got != "https://example.com/?key=*****************" {
+		t.Error(got)
+	}
+}
+
+// An answer without the key is read in place: it costs the buffer of small reads, and no copy.
+func TestMaskingAllocatesNoCopies(t *testing.T) {
+	body := bytes.Repeat([]byte("data: {}\n\n"), 10_000)
+	chunk := make([]byte, 32<<10)
+	allocations := testing.AllocsPerRun(100, func() {
+		m := &maskedBody{body: bytes.NewReader(body), secret: []byte("sk-aaab-aaac-0123")}
+		for {
+			if _, err := m.Read(chunk); err != nil {
+				break
+			}
+		}
+	})
+	if allocations > 3 {
+		t.Errorf("%v allocations", allocations)
+	}
+}
+
+func answerTo(t *testing.T, key string, status int, encoding string, body io.Reader) *http.Response {
+	header := make(http.Header)
+	if encoding != "" {
+		header.Set("Content-Encoding", encoding)
+		header.Set("Content-Length", "100")
+	}
+	return sendThrough(t, key, &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(body)})
+}
+
+func sendThrough(t *testing.T, key string, answer *http.Response) *http.Response {
+	a := &Account{key: key, standIn: "stand-in", Transport: NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return answer, nil }))}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.com", nil)
+	resp, err := a.Send(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func encoded(t *testing.T, encoding, body string) io.Reader {
+	if encoding == "" {
+		return strings.NewReader(body)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &b
 }
