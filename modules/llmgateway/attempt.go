@@ -32,6 +32,7 @@ type attempt struct {
 
 	client   client
 	extended bool // the conversation has the answer
+	empty    bool // the provider refuses the account's calls until somebody pays
 
 	failure *plugins.Error   // why the attempt failed, nil unless it did
 	end     storage.EndState // how the attempt failed

@@ -245,6 +245,26 @@ func TestMissingModelsAreLookedForElsewhere(t *testing.T) {
 	}
 }
 
+// What a client names at its provider, and is missing there, is at no other target: the client gets the words
+// of the one that was asked. A request that names such things can still have a model that is missing.
+func TestMissingFilesAreNotLookedForElsewhere(t *testing.T) {
+	for refusal, elsewhere := range map[string]bool{
+		`{"error":{"message":"No such File object: file-1","type":"invalid_request_error","param":"id","code":null}}`:                false,
+		`{"error":{"message":"Not found.","type":"invalid_request_error"}}`:                                                          false,
+		`{"error":{"message":"The model does not exist.","type":"invalid_request_error","code":"model_not_found"}}`:                  true,
+		`{"error":{"code":"DeploymentNotFound","message":"The API resource does not exist. If you created it, wait some minutes."}}`: true,
+	} {
+		s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, refusal)
+		}}})
+		resp, body := s.postTo("/v1/responses", strings.NewReader(`{"model":"raws","input":[{"type":"message","role":"user","content":[{"type":"input_file","file_id":"file-1"}]}]}`), "Authorization", "Bearer both")
+		if tried := gjson.Get(body, "error.attempts.#").Int(); elsewhere != (tried > 1) || !elsewhere && (resp.StatusCode != http.StatusNotFound || !strings.Contains(body, gjson.Get(refusal, "error.message").Str)) {
+			t.Errorf("%s: %d %s", refusal, resp.StatusCode, body)
+		}
+	}
+}
+
 // A request that is too long for a model goes to the larger ones of its targets, also to one that has
 // refused it for a time: whether the conversation is too long depends on them.
 func TestLargerModelsTakeLongRequests(t *testing.T) {

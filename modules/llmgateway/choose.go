@@ -113,7 +113,7 @@ func (a *attempt) observe(outcome routing.Outcome, failure *plugins.Error) {
 			first = r.Latency
 		}
 		routing.InProcess.Answered(a.target.Circuit, time.Duration(first.N)*time.Millisecond, r.Usage.Output.N)
-	case failure.EmptyAccount():
+	case a.empty:
 		routing.InProcess.Limited(a.target.Circuit, time.Hour) // as long as targets are left alone
 	case waits(failure):
 		routing.InProcess.Limited(a.target.Circuit, failure.RetryAfter)

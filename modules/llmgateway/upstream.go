@@ -2,12 +2,14 @@ package llmgateway
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 )
@@ -53,21 +55,22 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	if !refuses(status) {
 		status = e.Status
 	}
+	a.empty = e.EmptyAccount()
 	switch {
 	case a.call.dialect.CountsTokens() && lacksEndpoint(status) && !strings.Contains(e.Message, a.target.Model): // nor is it the model that is not found
 		return noEndpoint(a.target), routing.Failover
-	case e.EmptyAccount():
+	case a.target.Account.Platform && (a.empty || (unauthorized(status) || unauthorized(e.Status)) && !e.CallersFault()):
+		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
+			zap.String("target", a.target.Name), zap.Int("status", status), zap.Bool("account_empty", a.empty))
+		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
+	case a.empty:
 		if e.Status != http.StatusTooManyRequests && e.Status != http.StatusPaymentRequired { // or the client would look for the fault at its request, or its key
 			empty := plugins.Refused(http.StatusPaymentRequired, e.Message)
 			empty.Reported = e.Reported
 			e = empty
 		}
 		return e, routing.Failover
-	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform && !e.CallersFault():
-		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
-			zap.String("target", a.target.Name), zap.Int("status", status))
-		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
-	case lacksModel(status, e):
+	case a.lacksModel(status, e):
 		return e, routing.Failover
 	case e.Param == "reasoning.summary" && !a.to.NoSummary && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
 		a.target.Account.AskNoSummary(a.target.Model)
@@ -85,10 +88,24 @@ func lacksEndpoint(status int) bool {
 
 // lacksModel reports whether a provider does not have the model, or the path, or takes no request of this
 // size in its plan, as Groq says with 413. The client has no part in that where another target is left.
-func lacksModel(status int, e *plugins.Error) bool {
-	return lacksEndpoint(status) || e.Code == "model_decommissioned" || // Groq, with 400
-		status == http.StatusRequestEntityTooLarge && e.Code == "rate_limit_exceeded"
+// If the request names what a provider keeps, such as a file, that may be missing instead: no other
+// target has it, unless the provider says that it is the model.
+func (a *attempt) lacksModel(status int, e *plugins.Error) bool {
+	switch {
+	case e.Code == "model_decommissioned": // Groq, with 400
+		return true
+	case status == http.StatusRequestEntityTooLarge:
+		return e.Code == "rate_limit_exceeded"
+	case status != http.StatusNotFound:
+		return lacksEndpoint(status)
+	}
+	namesModel := strings.Contains(e.Message, a.target.Model) || modelWords.MatchString(e.Reported+" "+e.Message)
+	return namesModel || a.call.input.form == nil && len(bound.StateOf(a.call.dialect, a.call.input.object(a.call.input.sent)).IDs) == 0
 }
+
+// modelWords are what vendors call a model in an error: Azure a deployment, Databricks and OpenRouter an
+// endpoint.
+var modelWords = regexp.MustCompile(`(?i)model|deployment|endpoint`)
 
 // unauthorized reports whether a status refuses a key. Where Gemini answers 400 and means 401,
 // its plugin corrects the status.

@@ -228,7 +228,6 @@ func (s *speaker) refusals() (ways []way) {
 	refused("400, nothing", 400, "", fails(400, "", "400", 1))
 	says := shapes["an error as text"]
 	for status, want := range map[int]heard{
-		402: fails(402, "", "No, said m.", 1),
 		404: fails(404, "", "No, said m.", 1),
 		408: fails(408, "", "No, said m.", twice),
 		409: fails(409, "", "No, said m.", twice),
@@ -241,6 +240,7 @@ func (s *speaker) refusals() (ways []way) {
 		504: fails(504, "", "No, said m.", twice),
 		529: fails(503, "", "No, said m.", twice),
 		401: fails(502, "upstream_auth", "credentials", 1),
+		402: fails(502, "upstream_auth", "credentials", 1),
 		403: fails(502, "upstream_auth", "credentials", 1),
 	} {
 		if s.frames && status == 408 { // the model's time is over, not the client's

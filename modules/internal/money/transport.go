@@ -44,8 +44,8 @@ func (*AccountTransport) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 var (
 	errNoBill = errors.New("llm_account sends nothing that llm_log with `credentials platform` has not admitted")
-	// ErrCredentials means that a provider does not accept the platform's credentials, which
-	// is not the caller's fault.
+	// ErrCredentials means that a provider does not accept the platform's credentials, or that nothing
+	// is left on their account, which is not the caller's fault.
 	ErrCredentials = errors.New("the provider does not accept the platform's credentials")
 )
 
@@ -60,7 +60,7 @@ func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	resp, err := bill.Send(req)
-	if err == nil && bill.account.Platform && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {
+	if err == nil && bill.account.Platform && slices.Contains([]int{http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden}, resp.StatusCode) {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, ErrCredentials
 	}
