@@ -12,16 +12,15 @@ const QuotaSpent = "insufficient_quota"
 // emptyAccountCodes are the codes and types of errors for an account whose money, or whose limit of
 // spending, is used up.
 var emptyAccountCodes = []string{
-	QuotaSpent,                      // OpenAI: https://platform.openai.com/docs/guides/error-codes
-	"billing_hard_limit_reached",    // OpenAI, of images
-	"billing_not_active",            // OpenAI
-	"blocked_api_access",            // Groq: https://console.groq.com/docs/spend-limits
-	"exceeded_current_quota_error",  // Moonshot
-	"Arrearage",                     // Alibaba
-	"AllocationQuota.FreeTierOnly",  // Alibaba
-	"ServiceQuotaExceededException", // Bedrock
-	"AccountOverdueError",           // Volcengine
-	"1113",                          // Z.ai
+	QuotaSpent,                     // OpenAI: https://platform.openai.com/docs/guides/error-codes
+	"billing_hard_limit_reached",   // OpenAI, of images
+	"billing_not_active",           // OpenAI
+	"blocked_api_access",           // Groq: https://console.groq.com/docs/spend-limits
+	"exceeded_current_quota_error", // Moonshot
+	"Arrearage",                    // Alibaba
+	"AllocationQuota.FreeTierOnly", // Alibaba
+	"AccountOverdueError",          // Volcengine
+	"1113",                         // Z.ai
 }
 
 // emptyAccountMessages finds the beginning of a message that says so. What a request says can stand

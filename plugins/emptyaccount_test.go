@@ -18,7 +18,6 @@ func TestAccountsAreEmpty(t *testing.T) {
 		{429, "billing_not_active", "Your account is not active, please check your billing details on our website."},
 		{400, "", "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."},
 		{400, "", "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."},
-		{429, "ServiceQuotaExceededException", "Your request exceeds the service quota for your account."},
 		{429, "ThrottlingException", "Too many tokens per day, please wait before trying again."},
 		{403, "", "Model access is denied due to INVALID_PAYMENT_INSTRUMENT:A valid payment instrument must be provided."},
 		{429, "", "Your prepayment credits are depleted."},
@@ -43,6 +42,7 @@ func TestAccountsAreEmpty(t *testing.T) {
 	}{
 		{429, "rate_limit_exceeded", "Rate limit reached for requests."},
 		{429, "RESOURCE_EXHAUSTED", "You exceeded your current quota, please check your plan and billing details."}, // Gemini, of a minute
+		{429, "ServiceQuotaExceededException", "Your request exceeds the service quota for your account."},          // Bedrock, of any quota: "You can resubmit your request later"
 		{429, "ThrottlingException", "Too many tokens, please wait before trying again."},
 		{403, "", "permission denied"},
 		{400, "", "Unknown tool 'Your credit balance is too low'."}, // the caller's words
