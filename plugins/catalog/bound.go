@@ -47,17 +47,23 @@ func (m *Model) OutputLimit() int64 {
 // input and output in u are what may be charged at a rate of their own, not what will be:
 // each token is charged at the dearest rate that it may have. All that a model writes which
 // makes audio or pictures may be such. A provider may serve the standard tier in place of those
-// asked for, and process a call in a geography that it was not asked for. A part of the input whose
-// rate is unknown is charged at the rate of the whole; a part of the output leaves the cost unknown.
+// asked for, and process a call in a geography that it was not asked for. A part whose rate is
+// unknown is charged at the rate of the whole; a part of the output that has no rate in any tier
+// leaves the cost unknown.
 //
 // In the tier of batches, u may be what several calls use, of which c.Longest is the longest
 // input. A provider charges a batch by that tier alone, at any time until the batch
 // has expired.
 func (m *Model) MaxCost(u plugins.Usage, c Conditions, tiers ...string) (maxCost plugins.Cost) {
-	if m.mayWrite("audio", func(p *Price) Rate { return p.OutputAudio }) {
+	hasAudio, noAudioRate := m.mayWrite("audio", func(p *Price) Rate { return p.OutputAudio })
+	hasImages, noImageRate := m.mayWrite("image", func(p *Price) Rate { return p.OutputImage })
+	if u.Output.N > 0 && (noAudioRate || noImageRate) {
+		return plugins.Cost{}
+	}
+	if hasAudio {
 		u.OutputAudio = u.Output
 	}
-	if m.mayWrite("image", func(p *Price) Rate { return p.OutputImage }) {
+	if hasImages {
 		u.OutputImage = u.Output
 	}
 	longest, times := cmp.Or(c.Longest, u.Input.N), []time.Time{c.At}
@@ -86,9 +92,6 @@ func (m *Model) MaxCost(u plugins.Usage, c Conditions, tiers ...string) (maxCost
 					if p == nil {
 						continue
 					}
-					if u.OutputAudio.N > 0 && p.OutputAudio == UnknownRate || u.OutputImage.N > 0 && p.OutputImage == UnknownRate {
-						return plugins.Cost{}
-					}
 					if cost := p.maxCost(read, u); cost.Valid && (!maxCost.Valid || cost.N > maxCost.N) {
 						maxCost = cost
 					}
@@ -99,10 +102,17 @@ func (m *Model) MaxCost(u plugins.Usage, c Conditions, tiers ...string) (maxCost
 	return maxCost
 }
 
-// mayWrite reports whether the model's output may be of a kind, which has that rate: of a model whose
-// outputs are not known, the prices tell it.
-func (m *Model) mayWrite(kind string, rate func(*Price) Rate) bool {
-	return slices.Contains(m.Output, kind) || len(m.Output) == 0 && slices.ContainsFunc(m.Prices, func(p Price) bool { return rate(&p).stated() })
+// mayWrite reports whether the model's output may be of a kind, and whether the kind has a rate of its
+// own, and an unknown one in all tiers. The prices tell the outputs of a model whose outputs are not known.
+func (m *Model) mayWrite(kind string, rateOf func(*Price) Rate) (may, unpriced bool) {
+	hasRate, isKnown := false, false
+	for i := range m.Prices {
+		rate := rateOf(&m.Prices[i])
+		hasRate = hasRate || rate.stated()
+		isKnown = isKnown || rate.stated() && rate != UnknownRate
+	}
+	may = slices.Contains(m.Output, kind) || len(m.Output) == 0 && hasRate
+	return may, may && hasRate && !isKnown
 }
 
 // batchTime is how long a batch runs at most, at the provider that takes the most time
