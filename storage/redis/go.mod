@@ -6,7 +6,6 @@ require github.com/weirhq/weir v0.1.0
 
 require (
 	aead.dev/minisign v0.3.0 // indirect
-	github.com/tidwall/sjson v1.2.5 // indirect
 	go.uber.org/mock v0.6.0 // indirect
 )
 
