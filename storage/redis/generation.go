@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/weirhq/weir/internal/disk"
+
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 	"go.uber.org/zap"
@@ -51,7 +53,7 @@ func (g *generation) learn(id string, seen int64) error {
 	if id == g.known && seen == g.seen {
 		return nil
 	}
-	if err := replaceFile(g.path, fmt.Appendln(nil, id, seen)); err != nil {
+	if err := disk.Replace(g.path, fmt.Appendln(nil, id, seen), 0o600); err != nil {
 		return unavailable(err)
 	}
 	g.known, g.seen = id, seen

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirhq/weir/internal/disk"
+
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
@@ -40,16 +42,7 @@ func openProcesses(path, own string) (*processes, error) {
 }
 
 func (p *processes) save() error {
-	return replaceFile(p.path, []byte(strings.Join(append(slices.Clone(p.before), p.own), "\n")+"\n"))
-}
-
-// replaceFile writes a file in the place of another, whole or not at all.
-func replaceFile(path string, text []byte) error {
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(fresh, path)
+	return disk.Replace(p.path, []byte(strings.Join(append(slices.Clone(p.before), p.own), "\n")+"\n"), 0o600)
 }
 
 // settlement is what Redis has of a reservation for those who end it after its process.
