@@ -169,8 +169,17 @@ func (k *keeper) end() {
 	k.ended = true
 }
 
-// poller returns what asks for the batches of the site that runs, at a time from now. It is
-// recording.NewBatchPoller's as after a start of Weir.
+// afterStart is the poller of a store after a start of Weir.
+func afterStart(s *stores.Store) *recording.BatchPoller {
+	return recording.NewBatchPoller(s, new(stores.BatchSchedule))
+}
+
+// afterReload is the poller of a store after a reload of the configuration.
+func afterReload(s *stores.Store) *recording.BatchPoller {
+	return recording.NewBatchPoller(s, s.BatchSchedule())
+}
+
+// poller returns what asks for the batches of the site that runs, at a time from now.
 func (s *site) poller(of func(*stores.Store) *recording.BatchPoller) (round func(after time.Duration)) {
 	s.t.Helper()
 	running, store, err := recording.NewSite(caddy.ActiveContext(), "", nil)
@@ -247,7 +256,7 @@ func TestBatchesThatNobodyFetches(t *testing.T) {
 				t.Fatalf("the batch: %d", resp.StatusCode)
 			}
 			s.flush()
-			held, poller := richCredits(t), s.poller(recording.NewBatchPoller)
+			held, poller := richCredits(t), s.poller(afterStart)
 			if paid := c.last != nil; held.Spent != 0 || (held.Reserved > 0) != paid {
 				t.Fatalf("before the end: %+v", held)
 			}
@@ -268,8 +277,8 @@ func TestBatchesThatNobodyFetches(t *testing.T) {
 				t.Errorf("while it runs: %+v", b)
 			}
 			k.end()
-			round("after a restart", s.poller(recording.NewBatchPoller), 11*day, c.last)
-			round("after another", s.poller(recording.NewBatchPoller), 20*day, nil)
+			round("after a restart", s.poller(afterStart), 11*day, c.last)
+			round("after another", s.poller(afterStart), 20*day, nil)
 			_, answer := s.ask("POST", "/v1/request/query", `{"filter":{"request_response_rmt":{"status":{"gte":0}}}}`, "Authorization", "Bearer weir-rich")
 			var sum plugins.Nanodollars
 			calls := 0
@@ -300,7 +309,7 @@ func TestBatchesThatAreFetchedOrGone(t *testing.T) {
 	k.end()
 	k.lose(true)
 	held := richCredits(t)
-	s.poller(recording.NewBatchPoller)(8 * day)
+	s.poller(afterStart)(8 * day)
 	if b := richCredits(t); b != held {
 		t.Errorf("without results: %+v, want %+v", b, held)
 	}
@@ -310,7 +319,7 @@ func TestBatchesThatAreFetchedOrGone(t *testing.T) {
 	}
 	s.flush()
 	k.questions()
-	s.poller(recording.NewBatchPoller)(8 * day)
+	s.poller(afterStart)(8 * day)
 	if asked := k.questions(); asked != nil {
 		t.Errorf("the provider was asked for %q", asked)
 	}
@@ -324,7 +333,7 @@ func TestBatchesAreAskedForAgainAfterAnError(t *testing.T) {
 	s.flush()
 	k.end()
 	k.lose(true)
-	round := s.poller(recording.NewBatchPoller)
+	round := s.poller(afterStart)
 	round(24 * day)
 	k.lose(false)
 	round(24*day + time.Hour)
@@ -352,7 +361,7 @@ func TestBatchesWaitForTheNextRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	poller := recording.NewBatchPoller(store)
+	poller := afterStart(store)
 	if err := poller.Round(ctx, running, time.Now().Add(8*day)); !errors.Is(err, context.Canceled) {
 		t.Errorf("the round ended with %v", err)
 	}
@@ -371,12 +380,12 @@ func TestAReloadDoesNotAskAgain(t *testing.T) {
 	s := serveWith(t, unfetchedConfig, k.URL)
 	s.ask("POST", "/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
 	s.flush()
-	s.poller(recording.BatchPollerOf)(8 * day)
+	s.poller(afterReload)(8 * day)
 	if len(k.questions()) != 1 {
 		t.Fatal("the provider was not asked")
 	}
 	s.load(unfetchedConfig, k.URL)
-	s.poller(recording.BatchPollerOf)(8*day + time.Minute)
+	s.poller(afterReload)(8*day + time.Minute)
 	if asked := k.questions(); len(asked) > 0 {
 		t.Errorf("after a reload the provider was asked again for %q", asked)
 	}
@@ -390,7 +399,7 @@ func TestBatchesOfUnknownCallsAreDownloadedOnce(t *testing.T) {
 	s.ask("POST", "/gemini/v1beta/models/gemini-2.5-flash:batchGenerateContent", `{"batch":{"inputConfig":{"requests":{"requests":[{}]}}}}`, "X-Goog-Api-Key", "weir-root")
 	s.flush()
 	k.end()
-	round := s.poller(recording.NewBatchPoller)
+	round := s.poller(afterStart)
 	for d := range 29 {
 		round(time.Duration(d) * day)
 	}
@@ -426,7 +435,7 @@ func TestErasedBatchesStayErased(t *testing.T) {
 			s = serveWith(t, unfetchedConfig, up.URL)
 			s.ask("POST", "/anthropic/v1/messages/batches", batchOf(2, "claude-haiku-4-5", ""), "X-Api-Key", "weir-root", "Service-Session-Id", "eve", "Service-User-Id", "eve")
 			s.flush()
-			s.poller(recording.NewBatchPoller)(8 * day)
+			s.poller(afterStart)(8 * day)
 			if len(k.questions()) == 0 {
 				t.Fatal("the provider was not asked")
 			}

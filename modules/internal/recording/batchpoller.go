@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,33 +51,20 @@ const (
 // created the batch. The keys of clients are kept nowhere, so that nobody asks for batches of a proxy
 // that passes them. Nothing of the answers is kept: whether a site or a key masks them is not known.
 type BatchPoller struct {
-	store *stores.Store
-
-	mu sync.Mutex // held for a round
-	// next has when each batch is to be asked for again. A batch for which nobody has asked is not in it.
-	// It is guarded by mu.
-	next map[uuid.UUID]time.Time
+	store    *stores.Store
+	schedule *stores.BatchSchedule
 }
 
-// NewBatchPoller returns a poller that has asked for no batch of the store.
-func NewBatchPoller(store *stores.Store) *BatchPoller {
-	return &BatchPoller{store: store, next: make(map[uuid.UUID]time.Time)}
-}
-
-// batchPollers has the poller of each *stores.Store, for the life of the process: a reload does not forget
-// what was asked.
-var batchPollers sync.Map
-
-// BatchPollerOf returns the poller of a store.
-func BatchPollerOf(store *stores.Store) *BatchPoller {
-	poller, _ := batchPollers.LoadOrStore(store, NewBatchPoller(store))
-	return poller.(*BatchPoller)
+// NewBatchPoller returns a poller of the batches in a store.
+func NewBatchPoller(store *stores.Store, schedule *stores.BatchSchedule) *BatchPoller {
+	return &BatchPoller{store, schedule}
 }
 
 // PollBatches lets the app of a site poll the batches in a store while the app runs. It is called while
 // handlers are provisioned.
 func PollBatches(site *Site, store *stores.Store) {
-	site.App.AddJob("poll the batches of "+site.Store, func(ctx context.Context) { BatchPollerOf(store).Run(ctx, site) })
+	poller := NewBatchPoller(store, store.BatchSchedule())
+	site.App.AddJob("poll the batches of "+site.Store, func(ctx context.Context) { poller.Run(ctx, site) })
 }
 
 // Run makes rounds until ctx ends.
@@ -99,10 +85,14 @@ func (p *BatchPoller) Run(ctx context.Context, site *Site) {
 // nothing while the round of an earlier configuration runs. An error of one organisation does not keep
 // the batches of others from being asked for.
 func (p *BatchPoller) Round(ctx context.Context, site *Site, now time.Time) error {
-	if !p.mu.TryLock() {
+	if !p.schedule.TryLock() {
 		return nil
 	}
-	defer p.mu.Unlock()
+	defer p.schedule.Unlock()
+	if p.schedule.Next == nil {
+		p.schedule.Next = make(map[uuid.UUID]time.Time)
+	}
+	next := p.schedule.Next
 	ctx, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
 	defer p.store.Hold()()
@@ -114,7 +104,7 @@ func (p *BatchPoller) Round(ctx context.Context, site *Site, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(p.next, func(_ uuid.UUID, at time.Time) bool { return now.Sub(at) > money.BatchLife })
+	maps.DeleteFunc(next, func(_ uuid.UUID, at time.Time) bool { return now.Sub(at) > money.BatchLife })
 	var due []*storage.Record
 	var failures []error
 	for _, org := range orgs {
@@ -127,11 +117,11 @@ func (p *BatchPoller) Round(ctx context.Context, site *Site, now time.Time) erro
 			failures = append(failures, fmt.Errorf("organisation %s: %w", org, err))
 		}
 		if leased {
-			due = append(due, slices.DeleteFunc(batches, func(b *storage.Record) bool { return now.Before(p.next[b.ID]) })...)
+			due = append(due, slices.DeleteFunc(batches, func(b *storage.Record) bool { return now.Before(next[b.ID]) })...)
 		}
 	}
 	// If the time of a round does not suffice for all, the others come first in the next one.
-	slices.SortStableFunc(due, func(a, b *storage.Record) int { return p.next[a.ID].Compare(p.next[b.ID]) })
+	slices.SortStableFunc(due, func(a, b *storage.Record) int { return next[a.ID].Compare(next[b.ID]) })
 	for i, batch := range due {
 		err := p.poll(ctx, site, batch)
 		if ctx.Err() != nil {
@@ -143,7 +133,7 @@ func (p *BatchPoller) Round(ctx context.Context, site *Site, now time.Time) erro
 			pause = pollInterval
 			site.Logger.Warn("the results of a batch that no client has fetched are not there yet", zap.String("org", batch.Org), zap.Stringer("id", batch.ID), zap.Error(redact.Upstream(err)))
 		}
-		p.next[batch.ID] = now.Add(pause)
+		next[batch.ID] = now.Add(pause)
 	}
 	return errors.Join(failures...)
 }
