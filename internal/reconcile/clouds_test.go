@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // billed adds up the calls of a bill as files and activities have them: by day, model and tier.
@@ -197,15 +196,7 @@ func TestBillInAnotherCurrency(t *testing.T) {
 	if err := bill.AddGoogle(strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
-	records := NewRecords(catalog.Default(), bill, false)
-	for _, c := range s.recorded {
-		records.Add(&c)
-	}
-	report, err := Compare(bill, records, s.options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkSums(t, report)
+	report := s.compareWith(t, bill)
 	if found := reasonsOf(report); !slices.Equal(found, []string{"outside 9"}) {
 		t.Errorf("found %q", found)
 	}

@@ -249,6 +249,12 @@ func (s *scene) compare(t *testing.T) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s.compareWith(t, bill)
+}
+
+// compareWith compares what the scene has recorded with a bill.
+func (s *scene) compareWith(t *testing.T, bill *Bill) *Report {
+	t.Helper()
 	records := NewRecords(catalog.Default(), bill, false)
 	slices.SortStableFunc(s.recorded, func(a, b Call) int { return a.Start.Compare(b.Start) })
 	for _, c := range s.recorded {
