@@ -74,7 +74,8 @@ type Assembler struct {
 	failure *plugins.Error
 	// truncated: the arguments of a call are cut off.
 	truncated bool
-	stops     []string // the text ends at one of them
+	// clientStops are the stop sequences of the request, and stops those at which the Assembler ends the text.
+	clientStops, stops []string
 	// stopSequence is the one at which the text has ended, "" if it has not. Text, reasoning and calls are
 	// refused after it. Annotations, notes and what hosted tools did are taken.
 	stopSequence string
@@ -122,7 +123,8 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 	if o.Limit == 0 {
 		o.Limit = maxSize
 	}
-	a := &Assembler{request: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix(), stops: enforceable(p.Stop())}
+	a := &Assembler{request: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix(), clientStops: p.Stop()}
+	a.stops = enforceable(a.clientStops)
 	a.seen.Dialect = plugins.Responses
 	if p.Stream {
 		a.sink = sink

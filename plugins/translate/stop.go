@@ -34,8 +34,9 @@ const (
 // long for it.
 func (p *Request) FitStop(limit int, takes func(stop string) bool) ([]string, error) {
 	var sent []string
-	enforced := enforceable(p.Stop())
-	for _, stop := range p.Stop() {
+	stops := p.Stop()
+	enforced := enforceable(stops)
+	for _, stop := range stops {
 		switch {
 		case len(sent) < limit && (takes == nil || takes(stop)):
 			sent = append(sent, stop)
@@ -53,15 +54,19 @@ func (p *Request) FitStop(limit int, takes func(stop string) bool) ([]string, er
 func IsNotBlank(stop string) bool { return strings.TrimSpace(stop) != "" }
 
 // enforceable returns the stop sequences that the Assembler looks for.
-func enforceable(stops []string) []string {
-	stops = slices.DeleteFunc(stops, func(stop string) bool { return len(stop) > maxStop })
-	return stops[:min(len(stops), maxEnforced)]
+func enforceable(stops []string) (enforced []string) {
+	for _, stop := range stops {
+		if len(stop) <= maxStop && len(enforced) < maxEnforced {
+			enforced = append(enforced, stop)
+		}
+	}
+	return enforced
 }
 
 // StoppedAt says which stop sequence ended the text. One that the client has not sent is the provider's
 // own, and ignored. Of what the model writes, nothing is taken after it.
 func (a *Assembler) StoppedAt(sequence string) {
-	if slices.Contains(a.request.Stop(), sequence) {
+	if slices.Contains(a.clientStops, sequence) {
 		a.Finish(ReasonStopSequence)
 		a.stopSequence = sequence
 	}
@@ -73,8 +78,8 @@ func (a *Assembler) StopSequence() string {
 	if a.reason != ReasonStopSequence {
 		return ""
 	}
-	if stops := a.request.Stop(); a.stopSequence == "" && len(stops) == 1 {
-		return stops[0]
+	if a.stopSequence == "" && len(a.clientStops) == 1 {
+		return a.clientStops[0]
 	}
 	return a.stopSequence
 }
