@@ -35,7 +35,7 @@ function Used({ b, share }) {
 const about = (b) => b.warnings?.[0] || sayOf(b.filter) + (b.observe ? `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}` : "");
 
 const columns = (edit, change) => [
-  { title: "Budget", key: "name", by: ({ b }) => b.name.toLowerCase(), text: true, cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet" title=${about(b)}>${about(b)}</span>` },
+  { title: "Budget", key: "name", by: ({ b }) => b.name.toLowerCase(), text: true, cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class=${b.warnings ? "bad" : "quiet"} title=${about(b)}>${about(b)}</span>` },
   { title: "Whose", key: "whose", by: ({ a }) => a.value || "", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
   { title: "Used", key: "used", by: ({ share }) => share, cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
   { title: "Spent", key: "spent", by: ({ a }) => a.spent, number: true, semi: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
