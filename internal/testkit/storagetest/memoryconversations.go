@@ -86,6 +86,9 @@ func (m *Memory) itemsOf(org string, ids []uuid.UUID) map[string][]string {
 // eraseItems leaves conversations what storage.Conversation.WithoutErased says. An item is not back
 // because another call had added it again.
 func (m *Memory) eraseItems(org string, ids []uuid.UUID) {
+	if len(m.changes[org]) == 0 { // there may be no map yet
+		return
+	}
 	erased := func(record uuid.UUID) bool { return slices.Contains(ids, record) }
 	items := m.itemsOf(org, ids)
 	var remaining []*storage.Annotation
