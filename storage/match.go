@@ -12,7 +12,7 @@ import (
 // filter language: every backend answers as if it called Match.
 //
 // load returns the record's content, nil when there is no content. It is called once
-// at most, and only for a leaf that compares content.
+// at most, and only for a leaf that compares content. Without load, no record has content.
 func Match(f Filter, r *Record, load func() *Content) bool {
 	return Compile(f, nil).Match(r, load)
 }
@@ -88,7 +88,10 @@ func (m *Matcher) matchLeaf(l *Leaf) bool {
 // operator, or by the operator that this one negates.
 func (m *Matcher) anyHolds(l *Leaf) bool {
 	if l.Field.Content != 0 && m.content == nil {
-		m.content = orNone(m.load())
+		m.content = &none
+		if m.load != nil {
+			m.content = orNone(m.load())
+		}
 	}
 	if l.Field.body != nil {
 		// The text shares the memory of the body, which nothing writes to until

@@ -227,17 +227,7 @@ const protobuf = "application/x-protobuf"
 
 // send sends a request. body is nil, a message of protobuf, or what becomes JSON.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var text []byte
-	var err error
-	mediaType := "application/json"
-	switch body := body.(type) {
-	case nil:
-	case proto.Message:
-		mediaType = protobuf
-		text, err = proto.Marshal(body)
-	default:
-		text, err = json.Marshal(body)
-	}
+	text, mediaType, err := encodeBody(body)
 	if err != nil {
 		return nil, err
 	}
@@ -261,18 +251,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err // the rest repeats the address
-		}
-		hint := "--address or $" + addressEnv + " says where Weir is"
-		switch {
-		case c.address == defaultAddress:
-			hint = "start it with `weir run`, or name another address by --address or $" + addressEnv
-		case errors.As(err, new(*tls.CertificateVerificationError)):
-			hint = "--ca or $" + caEnv + " names the certificate of a private CA"
-		}
-		return nil, fmt.Errorf("%w from %s: %w; %s", errUnreachable, c.address, err, hint)
+		return nil, c.unreachable(err)
 	}
 	if c.date, err = http.ParseTime(response.Header.Get("Date")); err != nil {
 		c.date = time.Now()
@@ -288,6 +267,34 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		return nil, c.refusal(response)
 	}
 	return response, nil
+}
+
+// encodeBody returns the body of a request for what send takes.
+func encodeBody(body any) (text []byte, mediaType string, err error) {
+	switch body := body.(type) {
+	case nil:
+		return nil, "application/json", nil
+	case proto.Message:
+		text, err = proto.Marshal(body)
+		return text, protobuf, err
+	}
+	text, err = json.Marshal(body)
+	return text, "application/json", err
+}
+
+// unreachable is the error for a request that got no answer, with what the user can do.
+func (c *client) unreachable(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // the rest repeats the address
+	}
+	hint := "--address or $" + addressEnv + " says where Weir is"
+	switch {
+	case c.address == defaultAddress:
+		hint = "start it with `weir run`, or name another address by --address or $" + addressEnv
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		hint = "--ca or $" + caEnv + " names the certificate of a private CA"
+	}
+	return fmt.Errorf("%w from %s: %w; %s", errUnreachable, c.address, err, hint)
 }
 
 // refusal is the error that an answer other than success stands for.

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -33,72 +34,35 @@ var lookCaddyfile []byte
 // serveLook serves the dashboard on what agents have written, and follows their files until it is
 // interrupted.
 func serveLook(cmd *cobra.Command) error {
-	listen, _ := cmd.Flags().GetString("listen")
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil || !login.IsLoopback(host) {
-		return misused("--listen %s: expected an address of this machine alone, as in %s", listen, lookAddress)
-	}
 	folder, err := lookFolder()
 	if err != nil {
 		return fmt.Errorf("the index of the calls belongs into your cache folder: %w", err)
 	}
-	store, index := filepath.Join(folder, "weir.db"), filepath.Join(folder, lookIndex)
-	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) { // a new store has none of the calls of the index
-		_ = os.Remove(index)
-	}
-	// The key is new with each start: pages of other sites, and other users, do not know it.
-	key := rand.Text()
-	for name, value := range map[string]string{
-		"WEIR_LOOK_STORE": store, "WEIR_LOOK_KEY": key,
-		"WEIR_LOOK_ADDRESS": listen, "WEIR_LOOK_HOST": host,
-	} {
-		if err := os.Setenv(name, value); err != nil {
-			return err
-		}
-	}
-	if other, err := net.DialTimeout("tcp", listen, time.Second); err == nil { // which Caddy would share
-		other.Close()
-		return fmt.Errorf("%s is taken, perhaps by another `weir look`: name another address by --listen", listen)
-	}
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(lookCaddyfile, map[string]any{"filename": "look.Caddyfile"})
+	index := filepath.Join(folder, lookIndex)
+	c, err := startLook(cmd, filepath.Join(folder, "weir.db"), index)
 	if err != nil {
-		return err
-	}
-	if err := caddy.Load(config, true); err != nil {
 		return err
 	}
 	defer func() { _ = caddy.Stop() }() // the process ends
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	out := cmd.OutOrStdout()
 	refused, err := newRefusals(cmd.ErrOrStderr(), "")
 	if err != nil {
 		return err
 	}
-	c := &client{
-		http: http.DefaultClient, address: "http://" + listen, key: key, stderr: cmd.ErrOrStderr(), warned: make(map[string]bool),
-		header: http.Header{"Service-Replace": {"true"}}, // by calls that have used more since
+	if err := showDashboard(ctx, cmd.OutOrStdout(), folder, c.address+"/#key="+c.key); err != nil {
+		return err
 	}
 	reader := agentlog.Open(index)
 	f := &agentFollower{reader: reader, prices: catalog.Default(), sender: &spanSender{client: c, refused: refused}}
-	page := c.address + "/#key=" + key
-	fmt.Fprintf(out, "Dashboard  %s\n", page)
-	if hasBrowser() { // by a file: others on this machine can read the arguments of programs
-		file := filepath.Join(folder, "open.html")
-		redirect := fmt.Sprintf(`<!doctype html><meta http-equiv="refresh" content="0; url=%s">`, page)
-		if err := os.WriteFile(file, []byte(redirect), 0o600); err != nil {
-			return err
-		}
-		openBrowser(ctx, file)
-	}
 	if err := f.follow(ctx); err != nil {
 		return endOf(ctx, err)
 	}
 	_ = reader.Save() // without an index, the next look reads all files
 	_, reports := reader.Calls(time.Time{})
-	writeReports(out, reports)
-	fmt.Fprintln(out, "Costs are list prices, which a subscription may cover. Calls appear as agents make them; Ctrl-C ends.")
+	writeReports(cmd.OutOrStdout(), reports)
+	fmt.Fprintln(cmd.OutOrStdout(), "Costs are list prices, which a subscription may cover. Calls appear as agents make them; Ctrl-C ends.")
 	for {
 		select {
 		case <-ctx.Done():
@@ -110,6 +74,56 @@ func serveLook(cmd *cobra.Command) error {
 			return endOf(ctx, err)
 		}
 	}
+}
+
+// startLook starts the server of the dashboard on a store, and returns a client of it.
+func startLook(cmd *cobra.Command, store, index string) (*client, error) {
+	listen, _ := cmd.Flags().GetString("listen")
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil || !login.IsLoopback(host) {
+		return nil, misused("--listen %s: expected an address of this machine alone, as in %s", listen, lookAddress)
+	}
+	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) { // a new store has none of the calls of the index
+		_ = os.Remove(index)
+	}
+	// The key is new with each start: pages of other sites, and other users, do not know it.
+	key := rand.Text()
+	for name, value := range map[string]string{
+		"WEIR_LOOK_STORE": store, "WEIR_LOOK_KEY": key,
+		"WEIR_LOOK_ADDRESS": listen, "WEIR_LOOK_HOST": host,
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	if other, err := net.DialTimeout("tcp", listen, time.Second); err == nil { // which Caddy would share
+		other.Close()
+		return nil, fmt.Errorf("%s is taken, perhaps by another `weir look`: name another address by --listen", listen)
+	}
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(lookCaddyfile, map[string]any{"filename": "look.Caddyfile"})
+	if err != nil {
+		return nil, err
+	}
+	return &client{
+		http: http.DefaultClient, address: "http://" + listen, key: key, stderr: cmd.ErrOrStderr(), warned: make(map[string]bool),
+		header: http.Header{"Service-Replace": {"true"}}, // by calls that have used more since
+	}, caddy.Load(config, true)
+}
+
+// showDashboard prints the address of the dashboard, and opens it where there is a browser.
+func showDashboard(ctx context.Context, out io.Writer, folder, page string) error {
+	fmt.Fprintf(out, "Dashboard  %s\n", page)
+	if !hasBrowser() {
+		return nil
+	}
+	// By a file, as others on this machine can read the arguments of programs.
+	file := filepath.Join(folder, "open.html")
+	redirect := fmt.Sprintf(`<!doctype html><meta http-equiv="refresh" content="0; url=%s">`, page)
+	if err := os.WriteFile(file, []byte(redirect), 0o600); err != nil {
+		return err
+	}
+	openBrowser(ctx, file)
+	return nil
 }
 
 // lookInterval is the pause between two looks at the files.

@@ -267,26 +267,8 @@ func printReport(w io.Writer, r *reconcile.Report, format string) error {
 	if err := sums.flush(); err != nil {
 		return err
 	}
-	if len(r.Differences) > 0 {
-		fmt.Fprintln(w)
-		g := &grid{w: w, headings: []string{"DAY", "MODEL", "TIER", "REASON", "REQUESTS", "TOKENS", "COST"}, right: []bool{false, false, false, false, true, true, true}, yields: make([]bool, 7)}
-		for _, d := range r.Differences {
-			g.add([]string{d.Day.String(), printable(d.Model), printable(d.Tier), string(d.Reason), countText(d.Requests), formatCount(d.Tokens.Total), costText(d.Cost)})
-		}
-		if err := g.flush(); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
-		for _, d := range r.Differences {
-			at := d.Day.String() + " " + printable(d.Model)
-			if d.Key != "" {
-				at += " at " + printable(d.Key)
-			}
-			fmt.Fprintf(w, "%s: %s: %s\n", at, d.Reason, printable(d.Explanation))
-			if d.Query != "" {
-				fmt.Fprintf(w, "  %s\n", printable(d.Query))
-			}
-		}
+	if err := printDifferences(w, r.Differences); err != nil {
+		return err
 	}
 	if len(r.Incomparable) > 0 {
 		fmt.Fprintln(w, "\nNot compared:")
@@ -310,6 +292,33 @@ func printReport(w io.Writer, r *reconcile.Report, format string) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s.\n", verdict)
 	return err
+}
+
+// printDifferences prints a table of differences, and what explains each.
+func printDifferences(w io.Writer, differences []reconcile.Difference) error {
+	if len(differences) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	g := &grid{w: w, headings: []string{"DAY", "MODEL", "TIER", "REASON", "REQUESTS", "TOKENS", "COST"}, right: []bool{false, false, false, false, true, true, true}, yields: make([]bool, 7)}
+	for _, d := range differences {
+		g.add([]string{d.Day.String(), printable(d.Model), printable(d.Tier), string(d.Reason), countText(d.Requests), formatCount(d.Tokens.Total), costText(d.Cost)})
+	}
+	if err := g.flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, d := range differences {
+		at := d.Day.String() + " " + printable(d.Model)
+		if d.Key != "" {
+			at += " at " + printable(d.Key)
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", at, d.Reason, printable(d.Explanation))
+		if d.Query != "" {
+			fmt.Fprintf(w, "  %s\n", printable(d.Query))
+		}
+	}
+	return nil
 }
 
 func countText(n plugins.Count) string {

@@ -77,9 +77,8 @@ func setup(cmd *cobra.Command, args []string) error {
 		lane, _, _ := strings.Cut(strings.TrimPrefix(agent.Path, "/"), "/")
 		return fmt.Errorf("%s needs the path /%s, which %s does not have: add `handle_path /%[2]s/* { llm_proxy %[2]s https://… }` to its site, as docs/llm_proxy.md says", agent.Title, lane, c.address)
 	}
-	out := cmd.OutOrStdout()
 	if agent.Steps != nil {
-		_, err := io.WriteString(out, agent.Steps(gateway))
+		_, err := io.WriteString(cmd.OutOrStdout(), agent.Steps(gateway))
 		return err
 	}
 	change, err := agent.Setup(project, gateway)
@@ -92,14 +91,21 @@ func setup(cmd *cobra.Command, args []string) error {
 	if err := change.Write(); err != nil {
 		return err
 	}
-	if gateway.Address != c.address {
-		fmt.Fprintf(out, "%s reads its key once, when it starts, so it calls the relay on this machine. Start that before: weir relay --address %s\n", agent.Title, c.address)
+	reportSetup(cmd, agent, change, gateway, c.address, project != "")
+	return nil
+}
+
+// reportSetup says what a set-up has done, and what is left for the user to do.
+func reportSetup(cmd *cobra.Command, agent *clientconfig.Client, change *clientconfig.Change, gateway clientconfig.Gateway, address string, project bool) {
+	out := cmd.OutOrStdout()
+	if gateway.Address != address {
+		fmt.Fprintf(out, "%s reads its key once, when it starts, so it calls the relay on this machine. Start that before: weir relay --address %s\n", agent.Title, address)
 	}
-	fmt.Fprintf(out, "%s calls %s from its next start. `weir setup %s --undo%s` undoes it.\n", agent.Title, c.address, agent.Name, map[bool]string{true: " --project"}[project != ""])
+	fmt.Fprintf(out, "%s calls %s from its next start. `weir setup %s --undo%s` undoes it.\n", agent.Title, address, agent.Name, map[bool]string{true: " --project"}[project])
 	if agent.Note != "" {
 		fmt.Fprintln(out, agent.Note)
 	}
-	if project != "" && gateway.Key != "" {
+	if project && gateway.Key != "" {
 		fmt.Fprintf(out, "Keep %s out of version control: it has your key.\n", change.File)
 	}
 	for _, name := range agent.Overrides {
@@ -107,7 +113,6 @@ func setup(cmd *cobra.Command, args []string) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: $%s is set, and %s uses it in place of the file: unset it.\n", name, agent.Title)
 		}
 	}
-	return nil
 }
 
 // gatewayOf is the gateway as the agent calls it: with a key, or by the login at the gateway.

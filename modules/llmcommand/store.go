@@ -70,25 +70,9 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer response.Body.Close()
-	var last llmadmin.CopyEvent
-	for lines := json.NewDecoder(response.Body); last.Summary == nil && last.Error == ""; {
-		last = llmadmin.CopyEvent{}
-		if err := lines.Decode(&last); err != nil {
-			return fmt.Errorf("the server broke off (%w): run the command again, and it goes on", err)
-		}
-		if p := last.Progress; p != nil && terminalWidth(cmd.ErrOrStderr()) > 0 {
-			doing := "copying"
-			if p.Comparing {
-				doing = "comparing"
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "\r\x1b[K%s %s: %s records, up to %s", doing, p.Organisation, formatCount(p.Records), p.At)
-		}
-	}
-	if terminalWidth(cmd.ErrOrStderr()) > 0 {
-		fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
-	}
-	if last.Error != "" {
-		return fmt.Errorf("%s: run the command again, and it goes on", last.Error)
+	last, err := readCopy(response.Body, cmd.ErrOrStderr())
+	if err != nil {
+		return err
 	}
 	if asJSON {
 		err = json.NewEncoder(cmd.OutOrStdout()).Encode(last.Summary)
@@ -99,6 +83,31 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 		err = errors.New("the stores differ")
 	}
 	return err
+}
+
+// readCopy reads the events of a copy to the last, and shows its progress on a terminal.
+func readCopy(events io.Reader, stderr io.Writer) (last llmadmin.CopyEvent, err error) {
+	isTerminal := terminalWidth(stderr) > 0
+	for lines := json.NewDecoder(events); last.Summary == nil && last.Error == ""; {
+		last = llmadmin.CopyEvent{}
+		if err := lines.Decode(&last); err != nil {
+			return last, fmt.Errorf("the server broke off (%w): run the command again, and it goes on", err)
+		}
+		if p := last.Progress; p != nil && isTerminal {
+			doing := "copying"
+			if p.Comparing {
+				doing = "comparing"
+			}
+			fmt.Fprintf(stderr, "\r\x1b[K%s %s: %s records, up to %s", doing, p.Organisation, formatCount(p.Records), p.At)
+		}
+	}
+	if isTerminal {
+		fmt.Fprint(stderr, "\r\x1b[K")
+	}
+	if last.Error != "" {
+		err = fmt.Errorf("%s: run the command again, and it goes on", last.Error)
+	}
+	return last, err
 }
 
 func printCopy(w io.Writer, s *transfer.Summary, took time.Duration) error {

@@ -88,6 +88,18 @@ func createRepricing(c *call) (any, error) {
 	return done, nil
 }
 
+type modelOf struct{ provider, model string }
+
+// add counts a record that changes.
+func (m *repricedModel) add(change storage.Repricing) {
+	before, after := change.Before.Cost.Or(change.Before.ListCost), change.After.Cost.Or(change.After.ListCost)
+	m.Changed++
+	if !before.Valid {
+		m.Unpriced++
+	}
+	m.Before.N, m.After.N = m.Before.N+before.N, m.After.N+after.N
+}
+
 // reprice adds up what changes of the records that a filter matches, and has them written if
 // wanted.
 func (c *call) reprice(j *journal.Journal, filter storage.Filter, write bool) (*repricing, error) {
@@ -96,7 +108,6 @@ func (c *call) reprice(j *journal.Journal, filter storage.Filter, write bool) (*
 	}
 	prices := c.app.Catalog()
 	answer := &repricing{PriceVersion: prices.Version(), Models: []repricedModel{}}
-	type modelOf struct{ provider, model string }
 	models := make(map[modelOf]*repricedModel)
 	err := j.EachPage(c.ctx, c.org.Name, filter, func(records []*storage.Record) error {
 		var changes []storage.Repricing
@@ -123,20 +134,12 @@ func (c *call) reprice(j *journal.Journal, filter storage.Filter, write bool) (*
 			changes = done
 		}
 		for _, change := range changes {
-			r := change.Before
-			before, after := r.Cost.Or(r.ListCost), change.After.Cost.Or(change.After.ListCost)
+			at := modelOf{change.Before.Provider, change.Before.Model}
+			if models[at] == nil {
+				models[at] = &repricedModel{Provider: at.provider, Model: at.model, Before: plugins.KnownCost(0), After: plugins.KnownCost(0)}
+			}
+			models[at].add(change)
 			answer.Changed++
-			at := modelOf{r.Provider, r.Model}
-			m := models[at]
-			if m == nil {
-				m = &repricedModel{Provider: r.Provider, Model: r.Model, Before: plugins.KnownCost(0), After: plugins.KnownCost(0)}
-				models[at] = m
-			}
-			m.Changed++
-			if !before.Valid {
-				m.Unpriced++
-			}
-			m.Before.N, m.After.N = m.Before.N+before.N, m.After.N+after.N
 		}
 		return c.ctx.Err()
 	})

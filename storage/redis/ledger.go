@@ -165,24 +165,32 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 		l.waiting = append(l.waiting, entry)
 	}
 	if err != nil {
-		if forgotten(err) || r.Until > 0 || l.lent[r.Org]+r.Amount > l.client.Allowance {
-			entry.released = true
+		if err := l.lend(entry, err); err != nil {
 			return err
 		}
-		entry.lent, entry.unpaid, entry.filed = true, true, true
-		if failed := l.file.add(entry); failed != nil {
-			entry.lent, entry.unpaid, entry.filed, entry.released = false, false, false, true
-			return errors.Join(err, unavailable(failed))
-		}
-		if !entry.unsure {
-			l.waiting = append(l.waiting, entry)
-		}
-		l.lent[r.Org] += r.Amount
-		l.client.Lent(r.Amount)
 	}
 	if r.Until == 0 {
 		l.unreleased[r.ID] = entry
 	}
+	return nil
+}
+
+// lend reserves from the allowance, because Redis has failed with err. l.mu is locked.
+func (l *Ledger) lend(entry *reservation, err error) error {
+	if forgotten(err) || entry.Until > 0 || l.lent[entry.Org]+entry.Amount > l.client.Allowance {
+		entry.released = true
+		return err
+	}
+	entry.lent, entry.unpaid, entry.filed = true, true, true
+	if failed := l.file.add(entry); failed != nil {
+		entry.lent, entry.unpaid, entry.filed, entry.released = false, false, false, true
+		return errors.Join(err, unavailable(failed))
+	}
+	if !entry.unsure {
+		l.waiting = append(l.waiting, entry)
+	}
+	l.lent[entry.Org] += entry.Amount
+	l.client.Lent(entry.Amount)
 	return nil
 }
 

@@ -154,22 +154,8 @@ func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 		if c.records++; c.records%reportedRecords == 0 {
 			c.report(Progress{Comparing: true, Organisation: org, At: r.CreatedAt, Records: c.records})
 		}
-		c.enter(r)
-		c.hour.From.add(r)
-		if there == nil {
-			c.note(&c.hour.Missing, r)
-			continue
-		}
-		c.hour.To.add(there)
-		if !sameCall(r, there) || !sameAnnotations(r, there) {
-			c.note(&c.hour.Different, r)
-		}
-		same, err := c.sameBodies(ctx, from, to, r, there)
-		if err != nil {
-			return compared, fmt.Errorf("record %s: %w", r.ID, err)
-		}
-		if !same {
-			c.note(&c.hour.Bodies, r)
+		if err := c.compareRecord(ctx, from, to, r, there); err != nil {
+			return compared, err
 		}
 	}
 	for {
@@ -185,6 +171,29 @@ func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 	}
 	c.leave()
 	return compared, nil
+}
+
+// compareRecord compares a record of the source with there, the same of the other store, nil if that has
+// none.
+func (c *comparer) compareRecord(ctx context.Context, from, to *walk, r, there *storage.Record) error {
+	c.enter(r)
+	c.hour.From.add(r)
+	if there == nil {
+		c.note(&c.hour.Missing, r)
+		return nil
+	}
+	c.hour.To.add(there)
+	if !sameCall(r, there) || !sameAnnotations(r, there) {
+		c.note(&c.hour.Different, r)
+	}
+	same, err := c.sameBodies(ctx, from, to, r, there)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", r.ID, err)
+	}
+	if !same {
+		c.note(&c.hour.Bodies, r)
+	}
+	return nil
 }
 
 // enter begins the hour of a record, and ends the hour before.

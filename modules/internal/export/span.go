@@ -76,13 +76,7 @@ func (i *item) span() *tracepb.Span {
 			ArrayValue: &commonpb.ArrayValue{Values: []*commonpb.AnyValue{text(i.record.Finish)}},
 		}})
 	}
-	a.count("gen_ai.usage.input_tokens", i.record.Usage.Input)
-	a.count("gen_ai.usage.output_tokens", i.record.Usage.Output)
-	a.count("gen_ai.usage.cache_read.input_tokens", i.record.Usage.CacheRead)
-	a.count("gen_ai.usage.cache_creation.input_tokens", i.record.Usage.CacheWrite)
-	a.count("gen_ai.usage.reasoning.output_tokens", i.record.Usage.Reasoning)
-	a.count("gen_ai.usage.audio.input_tokens", i.record.Usage.InputAudio)
-	a.count("gen_ai.usage.audio.output_tokens", i.record.Usage.OutputAudio)
+	i.addUsage(a)
 	if i.record.Stream {
 		a.add("gen_ai.request.stream", &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: true}})
 	}
@@ -105,16 +99,34 @@ func (i *item) span() *tracepb.Span {
 	a.text("gen_ai.prompt.name", i.record.PromptID)
 	i.addOwn(a)
 	i.addContent(a)
-	if failed := i.record.EndState == storage.Failed || i.record.EndState == storage.UpstreamAborted || i.record.Status.N >= 400; failed {
+	if reason := i.failure(); reason != "" {
 		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR}
-		reason := i.record.ErrorType
-		if reason == "" && i.record.Status.N >= 400 {
-			reason = strconv.FormatInt(i.record.Status.N, 10)
-		}
-		a.text("error.type", cmp.Or(reason, i.record.EndState.String()))
+		a.text("error.type", reason)
 	}
 	s.Attributes = a.list
 	return s
+}
+
+func (i *item) addUsage(a *attributes) {
+	a.count("gen_ai.usage.input_tokens", i.record.Usage.Input)
+	a.count("gen_ai.usage.output_tokens", i.record.Usage.Output)
+	a.count("gen_ai.usage.cache_read.input_tokens", i.record.Usage.CacheRead)
+	a.count("gen_ai.usage.cache_creation.input_tokens", i.record.Usage.CacheWrite)
+	a.count("gen_ai.usage.reasoning.output_tokens", i.record.Usage.Reasoning)
+	a.count("gen_ai.usage.audio.input_tokens", i.record.Usage.InputAudio)
+	a.count("gen_ai.usage.audio.output_tokens", i.record.Usage.OutputAudio)
+}
+
+// failure returns why the call has failed, empty if it has not.
+func (i *item) failure() string {
+	failed := i.record.Status.N >= 400
+	switch {
+	case !failed && i.record.EndState != storage.Failed && i.record.EndState != storage.UpstreamAborted:
+		return ""
+	case i.record.ErrorType == "" && failed:
+		return strconv.FormatInt(i.record.Status.N, 10)
+	}
+	return cmp.Or(i.record.ErrorType, i.record.EndState.String())
 }
 
 // addOwn adds what the conventions have no name for: the caller's labels as

@@ -151,12 +151,10 @@ func (b *Budget) counts(program *storage.Program, k *access.Key, full, verified 
 
 // countedRecord returns byCreator, which is the record r with the creator of its key as the caller.
 // It returns nil if the filter of a budget matches neither of the two: it may name the key or the creator.
+// The filter sees no content: a call is counted before it is made.
 func countedRecord(program *storage.Program, byCreator, r *storage.Record) *storage.Record {
-	if !program.Match(byCreator, noContent) && (byCreator == r || !program.Match(r, noContent)) {
+	if !program.Match(byCreator, nil) && (byCreator == r || !program.Match(r, nil)) {
 		return nil
 	}
 	return byCreator
 }
-
-// noContent is the content that filters of budgets see: a call is counted before it is made.
-func noContent() *storage.Content { return nil }

@@ -160,10 +160,8 @@ func Survey(targets []Target, health Health) []Place {
 
 // takes reports whether a described call matches the condition.
 func (c *Choice) takes(described *storage.Record) bool {
-	return c.program == nil || c.program.Match(described, noContent)
+	return c.program == nil || c.program.Match(described, nil)
 }
-
-func noContent() *storage.Content { return new(storage.Content) }
 
 // rank is 0 for the states of targets that are tried first.
 func (s State) rank() int {

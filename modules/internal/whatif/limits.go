@@ -1,22 +1,21 @@
 package whatif
 
 import (
+	"iter"
+
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
-// limits are the budgets of a policy, tried on what calls would have cost. As nobody knows that of
-// each call, expected counts what is likely, low counts the least of the calls that fit in any case,
-// and high counts the most of the calls that may fit.
+// limits are the budgets of a policy, tried on what calls would have cost. Nobody knows that cost for
+// certain, so each budget is tried three times: on the least that can have been spent, on what is
+// likely, and on the most.
 type limits struct {
 	low, expected, high trials
-	calls               [3]callCopies // those that are judged, in memory that is used again
+	calls               [3]callCopies // what the three judge, in memory that is used again
 }
-
-// callCopies are a call as it would have been, and the same with the creator of its key as the caller.
-type callCopies struct{ call, as storage.Record }
 
 // trials are budgets that must all admit a call.
 type trials []*money.Trial
@@ -26,6 +25,9 @@ type limitedCall struct {
 	*storage.Record
 	as *storage.Record // the same with the creator of its key as the caller
 }
+
+// callCopies are the memory of a limitedCall.
+type callCopies struct{ call, as storage.Record }
 
 func newLimits(budgets []*money.Budget) limits {
 	begin := func() (list trials) {
@@ -38,32 +40,22 @@ func newLimits(budgets []*money.Budget) limits {
 }
 
 // judge counts a call at a target, nil for the one that it had, and reports whether the budgets would
-// have refused it. It lowers what the call would have cost by what they refuse.
+// have refused it. It sets to zero what the call would have cost where they refuse it. would is nil if
+// nobody knows what the call would have cost.
 func (l *limits) judge(call limitedCall, at *routing.Share, would *span) (refused bool) {
 	if len(l.expected) == 0 {
 		return false
 	}
-	unknown := would == nil
-	if unknown {
+	known := would != nil
+	if !known {
 		would = new(exactly(0, call.Usage))
 	}
-	change := func(r, to *storage.Record, e *estimate) *storage.Record {
-		*to = *r
-		to.Cost, to.Usage = plugins.Cost{N: e.cost, Valid: !unknown}, e.usage
-		if at != nil {
-			to.Provider, to.Account, to.Model = at.Account.Provider, at.Account.Label, at.Model
-		}
-		return to
-	}
-	with := func(i int, e *estimate) (c limitedCall) {
-		copies := &l.calls[i]
-		c.Record = change(call.Record, &copies.call, e)
-		if c.as = c.Record; call.as != call.Record {
-			c.as = change(call.as, &copies.as, e)
-		}
-		return c
-	}
-	cheapest, expected, dearest := with(0, &would.low), with(1, &would.expected), with(2, &would.high)
+	cheapest := l.calls[0].repriced(call, at, &would.low, known)
+	likely := l.calls[1].repriced(call, at, &would.expected, known)
+	dearest := l.calls[2].repriced(call, at, &would.high, known)
+
+	// A call that fits at its dearest was made for certain, and low counts it. One that fits only at its
+	// cheapest may have been made, and high counts it.
 	mayFit, fits := l.low.fit(cheapest), l.high.fit(dearest)
 	if fits {
 		l.low.admit(cheapest)
@@ -75,22 +67,47 @@ func (l *limits) judge(call limitedCall, at *routing.Share, would *span) (refuse
 	} else {
 		would.high.cost = 0
 	}
-	if l.expected.fit(expected) {
-		l.expected.admit(expected)
+
+	if l.expected.fit(likely) {
+		l.expected.admit(likely)
 		return false
 	}
-	for _, b := range l.expected {
-		if r := b.Counted(expected.as, expected.Record); r != nil && !b.Fits(r) {
-			b.Refuse(r)
-		}
-	}
+	l.expected.refuse(likely)
 	would.expected.cost = 0
 	return true
 }
 
+// repriced returns a call as it would have been at a target, nil for the one that it had.
+func (c *callCopies) repriced(call limitedCall, at *routing.Share, e *estimate, known bool) limitedCall {
+	write := func(to, r *storage.Record) *storage.Record {
+		*to = *r
+		to.Cost, to.Usage = plugins.Cost{N: e.cost, Valid: known}, e.usage
+		if at != nil {
+			to.Provider, to.Account, to.Model = at.Account.Provider, at.Account.Label, at.Model
+		}
+		return to
+	}
+	repriced := limitedCall{Record: write(&c.call, call.Record)}
+	if repriced.as = repriced.Record; call.as != call.Record {
+		repriced.as = write(&c.as, call.as)
+	}
+	return repriced
+}
+
+// each yields the budgets that count a call, with how they count it.
+func (t trials) each(c limitedCall) iter.Seq2[*money.Trial, *storage.Record] {
+	return func(yield func(*money.Trial, *storage.Record) bool) {
+		for _, b := range t {
+			if counted := b.Counted(c.as, c.Record); counted != nil && !yield(b, counted) {
+				return
+			}
+		}
+	}
+}
+
 func (t trials) fit(c limitedCall) bool {
-	for _, b := range t {
-		if r := b.Counted(c.as, c.Record); r != nil && !b.Fits(r) {
+	for b, counted := range t.each(c) {
+		if !b.Fits(counted) {
 			return false
 		}
 	}
@@ -98,9 +115,16 @@ func (t trials) fit(c limitedCall) bool {
 }
 
 func (t trials) admit(c limitedCall) {
-	for _, b := range t {
-		if r := b.Counted(c.as, c.Record); r != nil {
-			b.Admit(r)
+	for b, counted := range t.each(c) {
+		b.Admit(counted)
+	}
+}
+
+// refuse tells the budgets that have no room for a call.
+func (t trials) refuse(c limitedCall) {
+	for b, counted := range t.each(c) {
+		if !b.Fits(counted) {
+			b.Refuse(counted)
 		}
 	}
 }

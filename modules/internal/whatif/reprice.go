@@ -118,47 +118,10 @@ func (t *Trial) price(r *recordedCall, s *routing.Share, of *span) bool {
 	if s.Listed == nil {
 		return false
 	}
-	needsMarks := lineage.NeedsMarks(s.Listed.ID)
-	life := storage.Timestamp(lineage.UnmarkedLife.Milliseconds())
-	if needsMarks && r.before != nil {
-		life = r.before.life
-	}
-	follows := r.before != nil && r.CreatedAt-r.before.at <= life
-
-	input := r.Usage.Input.N
-	cached := float64(min(t.common, input)) // that a cache is expected to have
-	switch {
-	case needsMarks && !r.marked():
-		cached = 0
-	case follows && t.policy.NoAffinity && s.Part < 1:
-		cached = max(cached, t.cached[r.ParentID][s.Name])
-	case follows:
-		cached = float64(min(r.before.input, input))
-	}
-	if cached < float64(lineage.MinCacheable(s.Listed.ID)) {
-		cached = 0
-	}
+	asItWas := t.asItWas(r, s)
+	t.use(r, s, of, asItWas)
 
 	at := catalog.Conditions{At: r.CreatedAt.Time(), Tier: cmp.Or(t.policy.Tier, s.Choice.ServiceTier(), r.ServiceTier), Geography: r.InferenceGeo}
-	usage := r.Usage
-	usage.ReportedCost = plugins.Cost{}
-	limit(&usage, s.Choice)
-	of.low.usage = t.withCache(r, usage, s.Listed, min(t.longest, input)) // what another call has sent
-	of.expected.usage = t.withCache(r, usage, s.Listed, int64(cached))
-	of.high.usage = t.withCache(r, usage, s.Listed, 0)
-	if needsMarks && !r.marked() { // nobody knows whether its client would have asked for a cache
-		of.low.usage.CacheWrite, of.expected.usage.CacheWrite, of.expected.usage.CacheWrite1h = plugins.Count{}, plugins.Count{}, plugins.Count{}
-		of.low.usage.CacheWrite1h = plugins.Count{}
-	}
-	asItWas := t.policy.CacheLife == "" && r.wasAt(s) && (!t.policy.NoAffinity || s.Part == 1) &&
-		(!follows || r.before.place == r.place)
-	if asItWas {
-		of.expected.usage = usage
-	}
-	if r.listed == nil || t.tokenizerOf(r.listed) != t.tokenizerOf(s.Listed) {
-		scale(&of.low.usage, leastInput, leastOutput)
-		scale(&of.high.usage, mostInput, mostOutput)
-	}
 	for _, e := range []*estimate{&of.low, &of.expected, &of.high} {
 		cost := s.Listed.Cost(e.usage, at)
 		if !cost.Valid {
@@ -166,11 +129,69 @@ func (t *Trial) price(r *recordedCall, s *routing.Share, of *span) bool {
 		}
 		e.cost = cost.N
 	}
-	if asItWas && usage.Output == r.Usage.Output && at.Tier == r.ServiceTier {
+	if asItWas && of.expected.usage.Output == r.Usage.Output && at.Tier == r.ServiceTier {
 		of.expected.cost = r.Cost.N // with all that is beside the tokens
 	}
 	of.low.cost, of.high.cost = min(of.low.cost, of.expected.cost), max(of.high.cost, of.expected.cost)
 	return true
+}
+
+// use sets in of what a call would have used at a target.
+func (t *Trial) use(r *recordedCall, s *routing.Share, of *span, asItWas bool) {
+	usage := r.Usage
+	usage.ReportedCost = plugins.Cost{}
+	limit(&usage, s.Choice)
+	of.low.usage = t.withCache(r, usage, s.Listed, min(t.longest, r.Usage.Input.N)) // what another call has sent
+	of.expected.usage = t.withCache(r, usage, s.Listed, t.expectedCached(r, s))
+	of.high.usage = t.withCache(r, usage, s.Listed, 0)
+	if lineage.NeedsMarks(s.Listed.ID) && !r.marked() { // nobody knows whether its client would have asked for a cache
+		for _, u := range []*plugins.Usage{&of.low.usage, &of.expected.usage} {
+			u.CacheWrite, u.CacheWrite1h = plugins.Count{}, plugins.Count{}
+		}
+	}
+	if asItWas {
+		of.expected.usage = usage
+	}
+	if r.listed == nil || t.tokenizerOf(r.listed) != t.tokenizerOf(s.Listed) {
+		scale(&of.low.usage, leastInput, leastOutput)
+		scale(&of.high.usage, mostInput, mostOutput)
+	}
+}
+
+// asItWas reports whether a call would have met the same cache at a target as it did.
+func (t *Trial) asItWas(r *recordedCall, s *routing.Share) bool {
+	return t.policy.CacheLife == "" && r.wasAt(s) && (!t.policy.NoAffinity || s.Part == 1) &&
+		(!r.follows(s) || r.before.place == r.place)
+}
+
+// expectedCached is how many tokens of a call's input the cache of a target is expected to have.
+func (t *Trial) expectedCached(r *recordedCall, s *routing.Share) int64 {
+	input := r.Usage.Input.N
+	cached := float64(min(t.common, input))
+	switch {
+	case lineage.NeedsMarks(s.Listed.ID) && !r.marked():
+		return 0
+	case r.follows(s) && t.policy.NoAffinity && s.Part < 1:
+		cached = max(cached, t.cached[r.ParentID][s.Name])
+	case r.follows(s):
+		cached = float64(min(r.before.input, input))
+	}
+	if cached < float64(lineage.MinCacheable(s.Listed.ID)) {
+		return 0
+	}
+	return int64(cached)
+}
+
+// follows reports whether the turn before a call is so recent that a target still has it cached.
+func (r *recordedCall) follows(s *routing.Share) bool {
+	if r.before == nil {
+		return false
+	}
+	life := storage.Timestamp(lineage.UnmarkedLife.Milliseconds())
+	if lineage.NeedsMarks(s.Listed.ID) {
+		life = r.before.life
+	}
+	return r.CreatedAt-r.before.at <= life
 }
 
 // wasAt reports whether a call went to a target.
