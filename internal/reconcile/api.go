@@ -61,11 +61,11 @@ const (
 func (a *reading) get(ctx context.Context, path string, query url.Values, header http.Header) (answer gjson.Result, err error) {
 	for tries := 1; ; tries++ {
 		answer, err = a.ask(ctx, path, query, header)
-		busy, ok := errors.AsType[*busyError](err)
-		if !ok || tries == maxTries || busy.retryAfter > maxWait {
+		refused, ok := errors.AsType[*refusedError](err)
+		if !ok || refused.status != http.StatusTooManyRequests || tries == maxTries || refused.retryAfter > maxWait {
 			return answer, err
 		}
-		wait := busy.retryAfter
+		wait := refused.retryAfter
 		if wait == 0 {
 			wait = minWait << (tries - 1)
 		}
@@ -77,13 +77,14 @@ func (a *reading) get(ctx context.Context, path string, query url.Values, header
 	}
 }
 
-// busyError is the error of a provider that is asked too often.
-type busyError struct {
+// refusedError is the error for an answer other than 200.
+type refusedError struct {
 	error
+	status     int
 	retryAfter time.Duration // 0 if the provider does not say
 }
 
-// ask asks once. The error is a *busyError for a 429.
+// ask asks once. The error is a *refusedError for an answer other than 200.
 func (a *reading) ask(ctx context.Context, path string, query url.Values, header http.Header) (gjson.Result, error) {
 	address := strings.TrimSuffix(a.URL, "/") + path
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"?"+query.Encode(), nil)
@@ -106,11 +107,7 @@ func (a *reading) ask(ctx context.Context, path string, query url.Values, header
 	case a.bytes > maxBytes, a.count > maxLines:
 		return gjson.Result{}, fmt.Errorf("%s: %w", address, errTooLarge)
 	case response.StatusCode != http.StatusOK:
-		err := a.refusal(address, response, text)
-		if response.StatusCode == http.StatusTooManyRequests {
-			err = &busyError{err, plugins.RetryAfter(response.Header)}
-		}
-		return gjson.Result{}, err
+		return gjson.Result{}, &refusedError{a.refusal(address, response, text), response.StatusCode, plugins.RetryAfter(response.Header)}
 	case !plugins.ValidJSON(text):
 		return gjson.Result{}, fmt.Errorf("%s: the answer is not JSON", address)
 	}

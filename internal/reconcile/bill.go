@@ -167,6 +167,9 @@ type Bill struct {
 	WithoutTokens, WithoutCost map[string]bool
 	Incomparable               []Item
 
+	// generations are what the provider states of single calls, nil if it states nothing of them.
+	generations *generations
+
 	file   string             // the path of the export that is read, "" for a reader
 	fileOf map[lineKey]string // the path of the export that has a line
 }

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -39,6 +42,28 @@ func (v *vendor) amount(n plugins.Nanodollars) string {
 }
 
 // activity answers as OpenRouter, which has no service tiers.
+// openRouter plays OpenRouter, which states what single calls cost by the ids of their responses.
+func (v *vendor) openRouter(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/api/v1/activity":
+		v.activity(w)
+	case "/api/v1/credits":
+		_, _ = io.WriteString(w, `{"data":{"total_credits":100.5,"total_usage":25.75}}`)
+	case "/api/v1/generation":
+		i := slices.IndexFunc(v.calls, func(c billedCall) bool { return c.ResponseID == r.URL.Query().Get("id") })
+		if v.hides {
+			w.WriteHeader(http.StatusForbidden)
+		} else if i < 0 {
+			w.WriteHeader(http.StatusNotFound)
+		} else {
+			c := v.calls[i]
+			fmt.Fprintf(w, `{"data":{"native_tokens_prompt":%d,"native_tokens_completion":%d,"total_cost":%s}}`, c.Usage.Input.N, c.Usage.Output.N, v.amount(c.Cost.N))
+		}
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
 func (v *vendor) activity(w io.Writer) {
 	lines, costs := v.billed()
 	var data []any
@@ -185,6 +210,74 @@ func TestPlantedDifferencesOfOthers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// brokenCalls are three calls of a day that broke off, of which two are billed, one at less than its
+// price, beside a call that Weir has not seen.
+func brokenCalls() *scene {
+	s := newScene("openrouter")
+	for _, n := range []int{2, 4, 6} {
+		c := &s.recorded[s.on(10, n)]
+		c.Usage, c.Cost, c.Complete, c.Status, c.Tier = plugins.Usage{}, plugins.Cost{}, false, 502, ""
+	}
+	around := s.vendor.calls[s.on(10, 0)]
+	around.ResponseID = "gen-around"
+	s.vendor.calls[s.on(10, 4)].Cost.N /= 2
+	s.vendor.calls[s.on(10, 6)] = around
+	return s
+}
+
+// OpenRouter states what it billed for each call that broke off, so that none of what others used is taken
+// for that. Without a key that may read this, all of it is.
+func TestBrokenCallsAreAskedFor(t *testing.T) {
+	s := brokenCalls()
+	report := s.compare(t)
+	if found := reasonsOf(report); !slices.Equal(found, []string{"failed 10", "outside 10"}) {
+		t.Fatalf("found %q", found)
+	}
+	want := s.vendor.calls[s.on(10, 2)].Cost.N + s.vendor.calls[s.on(10, 4)].Cost.N
+	if d := report.Differences[0]; d.Cost != plugins.KnownCost(want) || d.Requests != plugins.Known(2) || !strings.Contains(d.Explanation, "billed 2 of 3 calls") {
+		t.Errorf("%+v, expected %s", d, want)
+	}
+	listed := func(r *Report, what string) bool {
+		return slices.ContainsFunc(r.Incomparable, func(i Item) bool { return strings.Contains(i.Description, what) })
+	}
+	if !listed(report, "of $100.5 bought") || listed(report, "not asked") {
+		t.Errorf("not compared: %v", report.Incomparable)
+	}
+	s = brokenCalls()
+	s.vendor.hides = true
+	if report = s.compare(t); !listed(report, "may not read them or they are more than 500: 3") || report.Differences[0].Reason != Failed {
+		t.Errorf("%q, not compared: %v", reasonsOf(report), report.Incomparable)
+	}
+}
+
+// A comparison asks for 500 calls at most, and not faster than 20 a second.
+func TestGenerationsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		before := client.Transport
+		defer func() { client.Transport = before }()
+		client.Transport = handlerTransport{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.WriteHeader(http.StatusNotFound)
+		})}
+		b := &Bill{generations: &generations{read: &reading{API: API{URL: "http://provider.test"}}, window: month}}
+		totals := new(Totals)
+		for i := range maxGenerations + 7 {
+			b.generations.add(&Call{Start: month.From.Time(), ResponseID: fmt.Sprint(i)}, totals)
+		}
+		start := time.Now()
+		if err := b.readGenerations(t.Context(), new(volume)); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); asked != maxGenerations || totals.Asked != maxGenerations || took != maxGenerations*generationPause {
+			t.Errorf("asked for %d calls in %v", asked, took)
+		}
+		if n := len(b.Incomparable); n != 1 || !strings.HasSuffix(b.Incomparable[0].Description, ": 7") {
+			t.Errorf("not compared: %v", b.Incomparable)
+		}
+	})
 }
 
 // A bill in another currency is compared in US dollars by the rates of its lines.

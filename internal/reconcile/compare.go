@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -96,9 +97,13 @@ type modelDay struct {
 	model string
 }
 
-// Compare compares a bill with records. Both have some days more than the window. The error is
-// [ErrOverflow].
-func Compare(bill *Bill, records *Records, options Options) (*Report, error) {
+// Compare compares a bill with records. Both have some days more than the window. It asks a provider that
+// states the usage of single calls for those whose records have none. The error is [ErrOverflow], or
+// that of the provider.
+func Compare(ctx context.Context, bill *Bill, records *Records, options Options) (*Report, error) {
+	if err := bill.readGenerations(ctx, &records.volume); err != nil {
+		return nil, err
+	}
 	c := &comparison{
 		bill: bill, records: records, Options: options,
 		billed: make(map[group]count), byKey: make(map[string]map[group]count),

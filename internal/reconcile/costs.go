@@ -78,13 +78,13 @@ func (c *comparison) compareCosts() {
 	c.report.Rounding = plugins.KnownCost(rounding)
 }
 
-// explainCachedInput reports whether the only difference of a model's tokens on a day may cost what
-// remains of the day, because the bill does not say how much of its input came from a cache. It then
+// explainCachedInput reports whether the only difference of a model's tokens on a day whose cost is not
+// stated may cost what remains of the day, because the bill does not say how much of its input came from a cache. It then
 // costs that.
 func (c *comparison) explainCachedInput(d *dayCost) bool {
 	var only *Difference
 	for i := range c.report.Differences {
-		if other := &c.report.Differences[i]; other.Day == d.day && other.Model == d.model {
+		if other := &c.report.Differences[i]; other.Day == d.day && other.Model == d.model && !other.stated {
 			if only != nil {
 				return false
 			}

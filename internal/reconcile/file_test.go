@@ -21,7 +21,7 @@ func compareFile(t *testing.T, bill *Bill, models map[string]string, calls ...Ca
 	for _, c := range calls {
 		records.Add(&c)
 	}
-	report, err := Compare(bill, records, Options{Window: month, Models: models})
+	report, err := Compare(t.Context(), bill, records, Options{Window: month, Models: models})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,27 +2,47 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 )
 
-// OpenRouter reads the activity of an account, which has the last 30 complete days.
-// https://openrouter.ai/docs/api-reference/analytics/get-activity
+// OpenRouter reads the activity of an account, which has the last 30 complete days, and its credits.
+// https://openrouter.ai/docs/api/api-reference/analytics/get-user-activity
+// https://openrouter.ai/docs/api/api-reference/credits/get-credits
 func (a API) OpenRouter(ctx context.Context, window Window) (*Bill, error) {
 	if a.URL == "" {
 		a.URL = "https://openrouter.ai"
 	}
 	read := &reading{API: a}
-	answer, err := read.get(ctx, "/api/v1/activity", nil, http.Header{"Authorization": {"Bearer " + a.Key}})
+	header := http.Header{"Authorization": {"Bearer " + a.Key}}
+	answer, err := read.get(ctx, "/api/v1/activity", nil, header)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bill{Providers: []string{"openrouter"}, States: [kinds]bool{Input: true, Output: true}, CountsRequests: true, WithoutTiers: true}
+	b := &Bill{
+		Providers: []string{"openrouter"}, States: [kinds]bool{Input: true, Output: true}, CountsRequests: true, WithoutTiers: true,
+		generations: &generations{read: read, header: header, window: window},
+	}
+	credits, err := read.get(ctx, "/api/v1/credits", nil, header)
+	if err != nil {
+		return nil, err
+	}
+	used, err := ParseAmount(credits.Get("data.total_usage").Raw, 0)
+	if err != nil {
+		return nil, fmt.Errorf("credits: total_usage: %w", err)
+	}
+	b.Incomparable = append(b.Incomparable, Item{
+		Description: fmt.Sprintf("credits that the account has used since its beginning, of $%s bought", credits.Get("data.total_credits").Raw),
+		Amount:      plugins.KnownCost(used.Nanodollars),
+	})
 	padded := window.Padded()
 	return b, read.lines(answer.Get("data"), func(item gjson.Result) error {
 		date, _, _ := strings.Cut(item.Get("date").Str, " ") // some dates have a time
@@ -56,5 +76,89 @@ func (b *Bill) addActivity(day Day, item gjson.Result) error {
 		}
 		b.Incomparable = append(b.Incomparable, Item{&day, model + ": billed by another provider for your own key", plugins.KnownCost(amount.Nanodollars)})
 	}
+	return nil
+}
+
+// The bounds of asking for single calls: how many, and the pause between two.
+const (
+	maxGenerations  = 500
+	generationPause = 50 * time.Millisecond
+)
+
+// generations are what OpenRouter states of single calls, by the ids of their responses. Its activity adds
+// up all calls; what was billed for one whose answer broke off, or states no usage, is known here alone.
+// https://openrouter.ai/docs/api/api-reference/generations/get-generation
+type generations struct {
+	read   *reading
+	header http.Header
+	window Window
+	calls  []unstatedCall
+	// unasked counts the calls beyond maxGenerations.
+	unasked int64
+}
+
+// unstatedCall is a call whose record has no usage.
+type unstatedCall struct {
+	responseID string
+	totals     *Totals // that have the call
+}
+
+// add notes a call that may be billed and has no usage. A bill without generations notes nothing.
+func (g *generations) add(c *Call, totals *Totals) {
+	switch {
+	case g == nil || c.ResponseID == "" || !g.window.contains(DayOf(c.Start)):
+	case len(g.calls) == maxGenerations:
+		g.unasked++
+	default:
+		g.calls = append(g.calls, unstatedCall{c.ResponseID, totals})
+	}
+}
+
+// readGenerations adds what the provider states of the calls that were noted to their totals. A key that may
+// not read them, and what is beyond the bound, are listed.
+func (b *Bill) readGenerations(ctx context.Context, sums *volume) error {
+	g := b.generations
+	if g == nil {
+		return nil
+	}
+	for i, call := range g.calls {
+		answer, err := g.read.get(ctx, "/api/v1/generation", url.Values{"id": {call.responseID}}, g.header)
+		if refused, ok := errors.AsType[*refusedError](err); ok && refused.status == http.StatusNotFound {
+			call.totals.Asked++ // billed nothing
+		} else if ok && (refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden) {
+			g.unasked += int64(len(g.calls) - i)
+			break
+		} else if err != nil {
+			return err
+		} else if err := call.totals.addGeneration(answer.Get("data"), sums); err != nil {
+			return fmt.Errorf("generation %s: %w", call.responseID, err)
+		}
+		select {
+		case <-time.After(generationPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if g.unasked > 0 {
+		b.Incomparable = append(b.Incomparable, Item{Description: fmt.Sprintf(
+			"calls without a usage of which OpenRouter was not asked, because the key may not read them or they are more than %d: %d", maxGenerations, g.unasked)})
+	}
+	return nil
+}
+
+func (t *Totals) addGeneration(data gjson.Result, sums *volume) error {
+	n, err := counts(data, "native_tokens_prompt", "native_tokens_completion")
+	if err != nil {
+		return err
+	}
+	amount, err := ParseAmount(data.Get("total_cost").Raw, 0)
+	if err != nil {
+		return err
+	}
+	sums.addCounts(n...)
+	sums.addAmounts(amount.Nanodollars)
+	t.Asked++
+	t.Stated = t.Stated.plus(count{1, Tokens{Input: n[0], Output: n[1]}})
+	t.StatedCost += amount.Nanodollars
 	return nil
 }

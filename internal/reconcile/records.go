@@ -39,6 +39,12 @@ type Totals struct {
 	// unknown, Broken those of them that failed or broke off, and EstimatedCost is what their records have as their cost, which is in Cost.
 	WithoutUsage, Broken int64
 	EstimatedCost        plugins.Nanodollars
+	// Stated is what the provider says, if it is asked, of the usage of calls in WithoutUsage, and
+	// StatedCost what they cost. Asked counts the calls for which it has an answer, which may be that it
+	// knows none.
+	Stated     count
+	StatedCost plugins.Nanodollars
+	Asked      int64
 	// Reasoning is the reasoning of all calls, and ReasoningApart that of the calls whose
 	// output is too small to include it.
 	Reasoning, ReasoningApart int64
@@ -59,6 +65,7 @@ func (t *Totals) add(o *Totals) {
 	t.Cost, t.SearchCost = t.Cost+o.Cost, t.SearchCost+o.SearchCost
 	t.Unpriced, t.WithoutUsage = t.Unpriced+o.Unpriced, t.WithoutUsage+o.WithoutUsage
 	t.Broken, t.EstimatedCost = t.Broken+o.Broken, t.EstimatedCost+o.EstimatedCost
+	t.Stated, t.StatedCost, t.Asked = t.Stated.plus(o.Stated), t.StatedCost+o.StatedCost, t.Asked+o.Asked
 	t.Reasoning, t.ReasoningApart = t.Reasoning+o.Reasoning, t.ReasoningApart+o.ReasoningApart
 	t.Repeated.Requests += o.Repeated.Requests
 	t.Repeated.Tokens = t.Repeated.Tokens.plus(o.Repeated.Tokens)
@@ -139,6 +146,7 @@ func (r *Records) Add(c *Call) {
 				t.Broken++
 			}
 			t.EstimatedCost += c.Cost.N
+			r.bill.generations.add(c, t)
 		}
 		t.Cost += c.Cost.N
 		return

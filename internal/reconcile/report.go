@@ -56,6 +56,8 @@ type Difference struct {
 	Condition string   `json:"-"`
 	// Filter is the same in the filter language of the query API, nil without a Query.
 	Filter json.RawMessage `json:"filter,omitempty"`
+	// stated is true if the provider states the cost, and no price of the catalogue is part of it.
+	stated bool
 }
 
 // TokenCounts are Tokens as reports have them.

@@ -233,8 +233,9 @@ func (c *comparison) explainCache(g group) {
 
 // explainRest explains the remaining difference of a group.
 func (c *comparison) explainRest(g group) {
-	rest, recorded := c.rest[g], orEmpty(c.recorded[g])
 	without := c.withoutUsage(g)
+	c.explainStated(g, &without)
+	rest, recorded := c.rest[g], orEmpty(c.recorded[g])
 	if rest == (count{}) {
 		return
 	}
@@ -270,6 +271,27 @@ func (c *comparison) explainRest(g group) {
 	}
 }
 
+// explainStated explains what the provider states of calls that have no usage in their records, and
+// removes from without what it has answered for.
+func (c *comparison) explainStated(g group, without *Totals) {
+	part := without.Stated
+	left := c.rest[g].plus(part.negated())
+	if part.tokens != (Tokens{}) && left.tokens.least() >= 0 && left.requests >= 0 {
+		reason := NoUsage
+		if without.Broken > 0 {
+			reason = Failed
+		}
+		explanation := fmt.Sprintf("the provider billed %d of %d calls whose answers state no usage, and states it for each", part.requests, without.WithoutUsage)
+		c.explain(g, part, reason, explanation, func(d *Difference) {
+			d.Cost = plugins.KnownCost(without.StatedCost - without.EstimatedCost)
+			d.Condition, d.stated = "in=null", true
+		})
+		without.EstimatedCost = 0
+	}
+	without.WithoutUsage -= without.Asked
+	without.Broken = min(without.Broken, without.WithoutUsage)
+}
+
 // withoutUsage adds up the calls of a model on a day that may be billed and state no usage. Such
 // calls have no tier, and the model of the request, which may be the name without a date.
 func (c *comparison) withoutUsage(g group) (sum Totals) {
@@ -284,6 +306,7 @@ func (c *comparison) withoutUsage(g group) (sum Totals) {
 		}
 		sum.WithoutUsage += t.WithoutUsage
 		sum.Broken += t.Broken
+		sum.Stated, sum.StatedCost, sum.Asked = sum.Stated.plus(t.Stated), sum.StatedCost+t.StatedCost, sum.Asked+t.Asked
 	}
 	return sum
 }

@@ -38,7 +38,7 @@ func TestSumsThatOverflowAreNotCompared(t *testing.T) {
 			for _, c := range test.calls {
 				records.Add(&c)
 			}
-			report, err := Compare(&bill, records, Options{Window: month})
+			report, err := Compare(t.Context(), &bill, records, Options{Window: month})
 			if errors.Is(err, ErrOverflow) != test.fails {
 				t.Errorf("the error is %v, and the report %+v", err, report)
 			}

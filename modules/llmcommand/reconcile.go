@@ -90,7 +90,7 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	if err := readCalls(ctx, c, bill.Providers, window, records); err != nil {
 		return err
 	}
-	report, err := reconcile.Compare(bill, records, options)
+	report, err := reconcile.Compare(ctx, bill, records, options)
 	if err != nil {
 		return err
 	}

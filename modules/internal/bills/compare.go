@@ -55,7 +55,7 @@ func (b *Bill) Compare(ctx context.Context, j *journal.Journal, org string, pric
 	if err != nil {
 		return nil, err
 	}
-	report, err := reconcile.Compare(bill, records, options)
+	report, err := reconcile.Compare(ctx, bill, records, options)
 	if err != nil {
 		return nil, err
 	}
