@@ -163,7 +163,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.MaxItems = cmp.Or(h.MaxItems, defaultMaxItems)
 	h.MaxTools = cmp.Or(h.MaxTools, defaultMaxTools)
 	h.models = models.New(app)
-	recording.PollBatches(site, store)
+	recording.Poll(site, store)
 	return h.checkProviders()
 }
 

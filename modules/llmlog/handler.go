@@ -157,9 +157,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.provisionCredentials(); err != nil {
 		return err
 	}
-	if h.Credentials != "" {
-		recording.PollBatches(site, store)
-	}
+	recording.Poll(site, store)
 	if home := app.Authenticator().StoreOf(cmp.Or(h.Org, stores.DefaultName)); home != name && !h.RequireKey && h.Credentials == "" {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
 			cmp.Or(h.Org, stores.DefaultName), home, name)

@@ -72,6 +72,13 @@ http://127.0.0.1:%[3]s {
 		}
 		reverse_proxy %[2]s
 	}
+	handle_path /openai/* {
+		llm_log openai {
+			require_key
+			org rich
+		}
+		reverse_proxy %[2]s
+	}
 	llm_control
 	llm_query
 	llm_gateway
@@ -94,6 +101,8 @@ var answers = map[string]string{
 	"POST /v1/files":            `{"id":"file-in","object":"file"}`,
 	"POST /v1/batches":          `{"id":"batch_1","object":"batch","status":"validating"}`,
 	"POST /v1/messages/batches": `{"id":"msgbatch_1","type":"message_batch","processing_status":"in_progress","request_counts":{"succeeded":0}}`,
+	"POST /v1/sessions":         `{"id":"sess_1","type":"session","agent":{"model":{"id":"claude-haiku-4-5"}},"status":"idle","usage":{"input_tokens":0,"output_tokens":0}}`,
+	"POST /v1/agents/sessions":  `{"id":"as_1","object":"agent.session","agent":{"model":"gpt-5-mini"},"status":"in_progress","usage":null}`,
 	"POST /v1beta/models/gemini-2.5-flash:batchGenerateContent": `{"name":"batches/b1","metadata":{"state":"BATCH_STATE_PENDING"}}`,
 }
 
@@ -102,10 +111,16 @@ var whileRunning = map[string]string{
 	"/v1/batches/batch_1":             `{"id":"batch_1","object":"batch","status":"in_progress","request_counts":{"total":2,"completed":1,"failed":0}}`,
 	"/v1/messages/batches/msgbatch_1": `{"id":"msgbatch_1","type":"message_batch","processing_status":"in_progress","request_counts":{"succeeded":0}}`,
 	"/v1beta/batches/b1":              `{"name":"batches/b1","metadata":{"state":"BATCH_STATE_RUNNING"}}`,
+	"/v1/sessions/sess_1": `{"id":"sess_1","type":"session","agent":{"model":{"id":"claude-haiku-4-5"}},"status":"running","usage":{"input_tokens":900,"output_tokens":100,` +
+		`"list_cost":{"amount":"2","currency":"USD"}}}`,
+	"/v1/agents/sessions/as_1": `{"id":"as_1","object":"agent.session","agent":{"model":"gpt-5-mini"},"status":"in_progress","usage":{"input_tokens":900,"output_tokens":100,"total_tokens":1000}}`,
 }
 
 var whenEnded = map[string]string{
 	"/v1/batches/batch_1": `{"id":"batch_1","object":"batch","status":"completed","output_file_id":"file-out","error_file_id":"file-err","request_counts":{"total":2,"completed":1,"failed":1}}`,
+	"/v1/sessions/sess_1": `{"id":"sess_1","type":"session","agent":{"model":{"id":"claude-haiku-4-5"}},"status":"terminated","usage":{"input_tokens":1800,"output_tokens":200,` +
+		`"list_cost":{"amount":"3","currency":"USD"}}}`,
+	"/v1/agents/sessions/as_1": `{"id":"as_1","object":"agent.session","agent":{"model":"gpt-5-mini"},"status":"terminated","usage":{"input_tokens":1800,"output_tokens":200,"total_tokens":2000}}`,
 	"/v1/files/file-out/content": `{"id":"r1","custom_id":"0","response":{"status_code":200,"body":{"id":"chatcmpl-1","object":"chat.completion","created":1795000000,"model":"gpt-4o-mini-2024-07-18",` +
 		`"choices":[{"index":0,"message":{"role":"assistant","content":"the answer"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}},"error":null}` + "\n",
 	"/v1/files/file-err/content":              `{"id":"r2","custom_id":"1","response":{"status_code":400,"body":{"error":{"message":"no","type":"invalid_request_error"}}},"error":null}` + "\n",
@@ -170,17 +185,17 @@ func (k *keeper) end() {
 }
 
 // afterStart is the poller of a store after a start of Weir.
-func afterStart(s *stores.Store) *recording.BatchPoller {
-	return recording.NewBatchPoller(s, new(stores.BatchSchedule))
+func afterStart(s *stores.Store) *recording.Poller {
+	return recording.NewPoller(s, new(stores.PollSchedule))
 }
 
 // afterReload is the poller of a store after a reload of the configuration.
-func afterReload(s *stores.Store) *recording.BatchPoller {
-	return recording.NewBatchPoller(s, s.BatchSchedule())
+func afterReload(s *stores.Store) *recording.Poller {
+	return recording.NewPoller(s, s.PollSchedule())
 }
 
 // poller returns what asks for the batches of the site that runs, at a time from now.
-func (s *site) poller(of func(*stores.Store) *recording.BatchPoller) (round func(after time.Duration)) {
+func (s *site) poller(of func(*stores.Store) *recording.Poller) (round func(after time.Duration)) {
 	s.t.Helper()
 	running, store, err := recording.NewSite(caddy.ActiveContext(), "", nil)
 	if err != nil {
@@ -294,6 +309,48 @@ func TestBatchesThatNobodyFetches(t *testing.T) {
 			}
 			if found := s.files("the answer"); len(found) > 0 {
 				t.Errorf("the answer is in %q", found)
+			}
+		})
+	}
+}
+
+// Weir asks for a session that a client has created with its own key, with the organisation's account at
+// the provider, from an hour on and until it has ended: its record has what it has used in all.
+func TestSessionsAreAskedFor(t *testing.T) {
+	for path, cost := range map[string][2]string{"/own/v1/sessions": {"0.02", "0.03"}, "/openai/v1/agents/sessions": {"null", "null"}} {
+		t.Run(path, func(t *testing.T) {
+			k := newKeeper(t)
+			s := serveWith(t, unfetchedConfig, k.URL)
+			created := time.Now()
+			_, answer := s.ask("POST", path, `{"agent":"agent_1","environment_id":"env_1"}`, "X-Api-Key", "theirs", "Service-Auth", "Bearer weir-rich")
+			s.flush()
+			_, provider, _ := strings.Cut(path, "/v1/")
+			question := []string{"/v1/" + provider + "/" + gjson.Get(answer, "id").Str + " platform-" + map[string]string{"sessions": "anthropic", "agents/sessions": "openai"}[provider]}
+			round := s.poller(afterStart)
+			for _, step := range []struct {
+				after time.Duration
+				ends  bool
+				want  []string
+				used  string // tokens, and the cost
+			}{
+				{30 * time.Minute, false, nil, "0"},
+				{61 * time.Minute, false, question, "1000 " + cost[0]},
+				{100 * time.Minute, false, nil, "1000 " + cost[0]},
+				{4 * time.Hour, false, question, "1000 " + cost[0]},
+				{8 * day, true, question, "2000 " + cost[1]},
+				{20 * day, true, nil, "2000 " + cost[1]},
+			} {
+				if step.ends {
+					k.end()
+				}
+				round(step.after)
+				if asked := k.questions(); !slices.Equal(asked, step.want) {
+					t.Errorf("%v after %v: the provider was asked for %q, want %q", step.after, created, asked, step.want)
+				}
+				_, found := s.ask("POST", "/v1/request/query", `{"filter":{"request_response_rmt":{"request_path":{"contains":"sessions"}}}}`, "Authorization", "Bearer weir-rich")
+				if used := gjson.Get(found, "data.0.total_tokens").Raw + " " + gjson.Get(found, "data.0.cost").Raw; step.want != nil && used != step.used {
+					t.Errorf("after %v, the record has %s, want %s", step.after, used, step.used)
+				}
 			}
 		})
 	}

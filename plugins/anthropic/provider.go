@@ -61,9 +61,15 @@ var paths = map[plugins.Dialect]string{
 	plugins.CountTokens: "/v1/messages/count_tokens",
 }
 
-// PrepareEndpoint implements translate.Endpoints: of these, it has batches of Messages.
+// agentsBeta is the beta of the sessions of agents.
+// https://platform.claude.com/docs/en/managed-agents/session-operations
+const agentsBeta = "managed-agents-2026-04-01"
+
+// PrepareEndpoint implements translate.Endpoints: of these, it has batches of Messages, and sessions of
+// agents.
 func (p Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
-	if !strings.HasPrefix(path+"/", "/v1/messages/batches/") {
+	isSession := strings.HasPrefix(path, "/v1/sessions/")
+	if !isSession && !strings.HasPrefix(path+"/", "/v1/messages/batches/") {
 		return nil, errors.ErrUnsupported
 	}
 	req, err := t.Request(ctx, method, path, p.KeyHeader())
@@ -71,6 +77,9 @@ func (p Provider) PrepareEndpoint(ctx context.Context, method, path string, t tr
 		return nil, err
 	}
 	req.Header.Set("Anthropic-Version", apiVersion)
+	if isSession {
+		req.Header.Set("Anthropic-Beta", agentsBeta)
+	}
 	return req, nil
 }
 

@@ -78,6 +78,10 @@ func isOf(vendors []string, baseURL string) bool {
 	return err == nil && slices.Contains(vendors, plugins.VendorOfHost(u.Hostname()))
 }
 
+// agentsBeta is the beta of the sessions of agents.
+// https://developers.openai.com/api/docs/guides/agents-api
+const agentsBeta = "agents=v1"
+
 // PrepareEndpoint implements translate.Endpoints. A server that lacks an endpoint of OpenAI
 // says so itself.
 func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
@@ -85,7 +89,11 @@ func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t tran
 	if !ok || strings.HasPrefix(path, "messages/") { // which is Anthropic's
 		return nil, errors.ErrUnsupported
 	}
-	return t.Request(ctx, method, "/"+path, translate.Bearer)
+	req, err := t.Request(ctx, method, "/"+path, translate.Bearer)
+	if err == nil && strings.HasPrefix(path, "agents/") {
+		req.Header.Set("OpenAI-Beta", agentsBeta)
+	}
+	return req, err
 }
 
 // Prepare implements translate.Provider.

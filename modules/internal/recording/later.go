@@ -98,8 +98,8 @@ func lockResponse(org, id string) (unlock func()) {
 	return m.Unlock
 }
 
-// maxBatchObject is the size of the largest batch object that is read, in bytes.
-const maxBatchObject = 1 << 20
+// maxPolledObject is the size of the largest object of a batch or a session that is read, in bytes.
+const maxPolledObject = 1 << 20
 
 // batchPoll reads the answer to a client that polls a batch.
 type batchPoll struct {
@@ -110,7 +110,7 @@ type batchPoll struct {
 
 // Write implements Later.
 func (p *batchPoll) Write(b []byte) {
-	if len(p.body)+len(b) <= maxBatchObject {
+	if len(p.body)+len(b) <= maxPolledObject {
 		p.body = append(p.body, b...)
 	}
 }

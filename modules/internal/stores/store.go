@@ -236,7 +236,7 @@ type Store struct {
 
 	exchanges exchanges
 	calls     lineage.Index
-	batches   BatchSchedule
+	polls     PollSchedule
 	exported  atomic.Pointer[configuredExporter] // nil where nobody asked for it
 	serves    atomic.Bool                        // its journal is open, and its organisations have their first credits
 
