@@ -104,7 +104,7 @@ type Record struct {
 	// RoutingSavings is what it saved that the conversation stayed at a target whose cache had it,
 	// against a random one of the targets that were as good.
 	RoutingSavings plugins.Cost
-	// Arm is the choice of the alias that got the call, "" if no strategy or name chose it.
+	// Arm is the choice of the alias that got the call, "" if the request named no alias.
 	Arm string
 	// PriceVersion names the price data with which all these amounts were computed.
 	PriceVersion string
@@ -279,7 +279,7 @@ var Schema = []*Column{
 		About: "The label of the configured provider that was called, such as `a` for `provider a openai`; null if a proxy passed the caller's own credentials."},
 	{Wire: 110, Name: "arm", Names: "arm", Field: "arm", Filter: true,
 		At:    func(r *Record) any { return &r.Arm },
-		About: "The choice of the alias that got the call: its `arm`, else its model; null if the alias has no strategy."},
+		About: "The choice of the alias that got the call: its `arm`, else its model; null if the request named no alias."},
 	{Wire: 12, Name: "model", Names: "model", Field: "model", Filter: true,
 		At: func(r *Record) any { return &r.Model }, About: "The model of the override, else of the answer, else of the request."},
 	{Wire: 15, Name: "model_override", Names: "model", Field: "model_override", others: []fieldName{{RequestGroup, "modelOverride"}},

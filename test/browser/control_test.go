@@ -447,16 +447,17 @@ func TestPrivacyIsAdministered(t *testing.T) {
 // Routes shows the targets of an alias with their calls, and tries another policy on these.
 func TestRoutesAreTried(t *testing.T) {
 	t.Parallel()
-	w := newAdministered(t, "\t\talias pool {\n\t\t\tstrategy weight\n\t\t\tmodel echo/echo-1 {\n\t\t\t\tarm plain\n\t\t\t\tlimit max_tokens 50\n\t\t\t}\n\t\t\tshadow echo/echo-2 100%\n\t\t}")
-	for range 3 {
-		w.post("/v1/chat/completions", map[string]any{"model": "pool", "messages": []map[string]string{{"role": "user", "content": "hello"}}}, "Authorization: Bearer "+w.key)
+	w := newAdministered(t, "\t\talias pool {\n\t\t\tstrategy weight\n\t\t\tmodel echo/echo-1 {\n\t\t\t\tarm plain\n\t\t\t\tlimit max_tokens 50\n\t\t\t}\n\t\t\tshadow echo/echo-2 100%\n\t\t}\n\t\talias steps echo/echo-1 echo/echo-2")
+	for _, model := range []string{"pool", "pool", "pool", "steps"} {
+		w.post("/v1/chat/completions", map[string]any{"model": model, "messages": []map[string]string{{"role": "user", "content": "hello"}}}, "Authorization: Bearer "+w.key)
 	}
-	w.until(6) // with their shadows
+	w.until(7) // with their shadows
 	p := newTab(w)
 	p.login(w.key)
 	p.show("?v=routes")
 	p.until(`/what callers got\s+3\s+100%%[^]*echo-2\s+3\s+100%%/.test(document.querySelector("[aria-label='Shadows of pool'] tbody")?.innerText)`)
 	p.until(`/echo\/echo-1 plain[^]*max_tokens at most 50[^]*well[^]*3\s+100/.test(document.querySelector("[aria-label='Targets of pool'] tbody")?.innerText)`)
+	p.until(`/echo\/echo-1[^]*well\s+1\s+100%%[^]*echo\/echo-2[^]*well\s+0\s+0%%/.test(document.querySelector("[aria-label='Targets of steps'] tbody")?.innerText)`)
 	js[bool](p, `([...document.querySelectorAll("main details")].find((d) => d.innerText.startsWith("Try")).open = true)`)
 	p.do(chromedp.SendKeys(chromedp.CSS("input[name=policy]"), "echo/echo-1\r"))
 	p.until(`/^All calls[^]*Model echo-1[^]*Day 20/.test(document.querySelector("[aria-label='What the calls of pool would have cost'] tbody")?.innerText)`)

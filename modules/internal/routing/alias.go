@@ -47,7 +47,7 @@ type Choice struct {
 	// Model is a name that a request may have in its field `model`, but no alias.
 	Model string `json:"model"`
 
-	// Arm names the choice on its records. Default: the model, if the alias has a strategy.
+	// Arm names the choice on its records. Default: the model.
 	Arm string `json:"arm,omitempty"`
 
 	// Weight is the share of the calls, next to the weights of the other models. Default: 1.
@@ -220,8 +220,8 @@ func (c *Choice) check(isAlias func(name string) bool) (err error) {
 		return fmt.Errorf("model %q: want the name of one model", c.Model)
 	case isAlias(c.Model):
 		return fmt.Errorf("%s is an alias, too: name its models", c.Model)
-	case c.Arm == ShadowArm:
-		return fmt.Errorf("model %s: %s is the arm of shadows", c.Model, ShadowArm)
+	case cmp.Or(c.Arm, c.Model) == ShadowArm:
+		return fmt.Errorf("model %s: %s is the arm of shadows: give it another arm", c.Model, ShadowArm)
 	case c.Weight != nil && *c.Weight < 1:
 		return fmt.Errorf("model %s: weight %d: want 1 or more; leave the model out if it shall get no calls", c.Model, *c.Weight)
 	}

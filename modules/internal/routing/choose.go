@@ -301,7 +301,7 @@ func (p *Place) asGoodAs(first *Place) bool {
 	if a := p.Alias; a != nil && a == first.Alias && !a.inOrder() {
 		return a.subject == nil && a.Strategy != Cheapest
 	}
-	return p.Model == first.Model && p.Arm() == first.Arm() && p.price() == first.price()
+	return p.Model == first.Model && p.Choice.namedArm() == first.Choice.namedArm() && p.price() == first.price()
 }
 
 // CanReplace reports whether a call that a target refuses because of a limit need not wait for it:
@@ -332,13 +332,10 @@ func Equals(places []Place) (n int) {
 	return n
 }
 
-// Arm is the name of the choice on its records, "" for a target that no strategy has chosen.
+// Arm is the name of the choice on its records, "" for a target of no alias.
 func (t Target) Arm() string {
-	switch {
-	case t.Choice == nil:
+	if t.Choice == nil {
 		return ""
-	case t.Choice.Arm != "" || t.Alias.inOrder():
-		return t.Choice.Arm
 	}
-	return t.Choice.Model
+	return cmp.Or(t.Choice.Arm, t.Choice.Model)
 }

@@ -322,6 +322,7 @@ func TestMalformedAliases(t *testing.T) {
 		"a model has no name":                {Models: []*Choice{nil}},
 		"a shadow has no model":              {Models: choices("m"), Shadows: []*Shadow{nil}},
 		"shadow is the arm of shadows":       {Models: []*Choice{{Model: "m", Arm: "shadow"}}},
+		"model shadow: shadow is the arm":    {Models: choices("shadow")},
 		"share 2: want a part":               {Models: choices("m"), Shadows: []*Shadow{{Model: "n", Share: 2}}},
 		"weight -1: want 1 or more":          {Models: []*Choice{{Model: "m", Weight: new(-1)}}},
 		"weight 0: want 1 or more":           {Models: []*Choice{{Model: "m", Weight: new(0)}}},
@@ -408,6 +409,23 @@ func TestSharesOfOwnAccounts(t *testing.T) {
 	}
 	if math.Abs(got["big"]-0.5) > 1e-9 || math.Abs(got["d/small"]-0.5) > 1e-9 {
 		t.Errorf("shares %v", got)
+	}
+}
+
+// Each target of an alias has an arm, so that its calls can be told from those of another model at the same
+// account. Accounts that serve a model under another name are as good as before.
+func TestEachChoiceHasAnArm(t *testing.T) {
+	c := newChooser(t, &Alias{Models: choices("a/big", "b/big", "a/small")})
+	c.warm("b/big", 500)
+	var arms []string
+	for _, p := range c.places() {
+		arms = append(arms, p.Arm())
+	}
+	if got := strings.Join(arms, " "); got != "b/big a/big a/small" {
+		t.Errorf("arms %s", got)
+	}
+	if targets, _, err := c.resolver.Resolve("a/big"); err != nil || targets[0].Arm() != "" {
+		t.Errorf("a model without an alias: %v, %v", targets, err)
 	}
 }
 

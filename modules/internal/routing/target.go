@@ -49,7 +49,7 @@ func (t Target) inputLimit() int64 {
 // target.
 func (t *Target) repeats(other *Target) bool {
 	same := t.Account == other.Account && t.Model == other.Model
-	return same && (t.Choice == other.Choice || t.Choice.conditionText() == other.Choice.conditionText() && !t.Choice.HasParameters() && !other.Choice.HasParameters() && t.Arm() == other.Arm())
+	return same && (t.Choice == other.Choice || t.Choice.conditionText() == other.Choice.conditionText() && !t.Choice.HasParameters() && !other.Choice.HasParameters() && t.Choice.namedArm() == other.Choice.namedArm())
 }
 
 // conditionText is When, "" for no choice.
@@ -58,4 +58,12 @@ func (c *Choice) conditionText() string {
 		return ""
 	}
 	return c.When
+}
+
+// namedArm is Arm, "" for no choice or one that is known by its model.
+func (c *Choice) namedArm() string {
+	if c == nil {
+		return ""
+	}
+	return c.Arm
 }

@@ -11,8 +11,8 @@ const states = { well: ["good", "well"], limited: ["bad", "at its limit"], open:
 const is = (field, value) => ({ request_response_rmt: { [field]: { equals: value } } });
 const and = (all) => all.reduceRight((right, left) => ({ left, operator: "and", right }));
 
-// filterOf takes the calls of an alias, or of one of its targets: of an account, and of an arm or a model.
-const filterOf = (alias, t) => and([is("request_model", alias), ...(t ? [is("account", t.account), ...(t.arm ? [is("arm", t.arm)] : [])] : [])]);
+// filterOf takes the calls of an alias, or of one of its targets: of an account and an arm.
+const filterOf = (alias, t) => and([is("request_model", alias), ...(t ? [is("account", t.account), is("arm", t.arm)] : [])]);
 
 export function Routes() {
   const state = useAnswer("/v1/routes");
@@ -49,7 +49,7 @@ function Alias({ alias }) {
   const all = alias.targets.reduce((sum, t) => sum + (of(t).requests || 0), 0);
   const share = (t) => (all ? (of(t).requests || 0) / all : null);
   const columns = [
-    { title: "Target", wrap: true, cell: (t) => html`<b dir="auto">${t.target}</b>${t.arm && t.arm !== t.target && html` <span class="quiet" dir="auto">${t.arm}</span>`}${parameters(t) && html`<br /><span class="quiet" dir="auto">${parameters(t)}</span>`}` },
+    { title: "Target", wrap: true, cell: (t) => html`<b dir="auto">${t.target}</b>${t.arm !== t.target && html` <span class="quiet" dir="auto">${t.arm}</span>`}${parameters(t) && html`<br /><span class="quiet" dir="auto">${parameters(t)}</span>`}` },
     { title: "Now", cell: (t) => html`<span class=${states[t.state][0]}>${states[t.state][1]}</span>${t.under_way > 0 && html` <span class="quiet">${count(t.under_way)} under way</span>`}` },
     ...(alias.strategy === "order" ? [] : [{ title: "Weight", number: true, mid: true, cell: (t) => count(t.weight) }]),
     { title: "Calls", number: true, cell: (t) => count(of(t).requests) },
