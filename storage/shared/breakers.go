@@ -2,6 +2,7 @@ package shared
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,9 +19,10 @@ const (
 // LocalBreakers are the Breakers of one process. The zero value has all circuits
 // closed.
 type LocalBreakers struct {
-	mu      sync.Mutex // guards all fields
-	failing map[Key]*failures
-	open    map[Key]time.Time // until when
+	mu      sync.Mutex        // guards failing and open
+	failing map[Key]*failures // by circuit
+	open    map[Key]time.Time // until when, by circuit
+	hasOpen atomic.Bool       // open is not empty: while all circuits are closed, Open needs no lock
 }
 
 // failures are the times of the last failures of a circuit, the oldest first.
@@ -52,6 +54,7 @@ func (b *LocalBreakers) Fail(circuit Key) (opened bool) {
 	f[MaxFailures-1] = now
 	if opened = !f[0].IsZero() && now.Sub(f[0]) <= failureWindow; opened {
 		b.open[circuit] = now.Add(Cooldown)
+		b.hasOpen.Store(true)
 	}
 	return opened
 }
@@ -62,10 +65,14 @@ func (b *LocalBreakers) Succeeded(circuit Key) {
 	defer b.mu.Unlock()
 	delete(b.failing, circuit)
 	delete(b.open, circuit)
+	b.hasOpen.Store(len(b.open) > 0)
 }
 
 // Open implements Breakers.
 func (b *LocalBreakers) Open(circuit Key) bool {
+	if !b.hasOpen.Load() {
+		return false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	until, open := b.open[circuit]
@@ -77,6 +84,7 @@ func (b *LocalBreakers) Replace(open map[Key]time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = open
+	b.hasOpen.Store(len(open) > 0)
 }
 
 // makeRoom forgets failures too old to count if too many circuits are watched.

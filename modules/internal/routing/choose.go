@@ -70,7 +70,7 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 		return []Place{{Target: targets[0], State: Well}}, nil
 	}
 	ask := describe()
-	places, now := make([]Place, 0, len(targets)), time.Now()
+	places := make([]Place, 0, len(targets))
 	var described *storage.Record
 	for _, t := range targets {
 		if c := t.Choice; c != nil && c.condition != nil {
@@ -81,11 +81,12 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 				continue
 			}
 		}
-		places = append(places, Place{Target: t, Load: health.Of(t.Circuit, now), warm: ask.Warm(t)})
+		places = append(places, Place{Target: t, warm: ask.Warm(t)})
 	}
 	if len(places) == 0 {
 		return nil, noneTakes(targets)
 	}
+	health.setLoads(places)
 	for begin := 0; begin < len(places); { // the targets of each alias stand together
 		end := begin + 1
 		for end < len(places) && places[end].Alias != nil && places[end].Alias == places[begin].Alias {
@@ -150,9 +151,12 @@ func (h Health) state(p *Place) State {
 
 // Survey returns targets with how they are now, in their order.
 func Survey(targets []Target, health Health) []Place {
-	places, now := make([]Place, len(targets)), time.Now()
+	places := make([]Place, len(targets))
 	for i, t := range targets {
-		places[i] = Place{Target: t, Load: health.Of(t.Circuit, now)}
+		places[i].Target = t
+	}
+	health.setLoads(places)
+	for i := range places {
 		places[i].State = health.state(&places[i])
 	}
 	return places
@@ -186,8 +190,8 @@ func (a *Alias) arrange(places []Place, ask *Ask) {
 		}
 		ranks = append(ranks, r)
 	}
-	slices.SortFunc(ranks, func(p, q rank) int {
-		return cmp.Or(cmp.Compare(p.score, q.score), cmp.Compare(p.tie, q.tie), cmp.Compare(p.from, q.from))
+	slices.SortStableFunc(ranks, func(p, q rank) int {
+		return cmp.Or(cmp.Compare(p.score, q.score), cmp.Compare(p.tie, q.tie))
 	})
 	unsorted := append(make([]Place, 0, fewTargets), places...)
 	for i, r := range ranks {

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -20,24 +21,23 @@ var InProcess Loads
 // load is what is known of a target. The lock of Loads guards it.
 type load struct {
 	underWay int
-	tried    time.Time // when a call last began, zero if none did
-	limited  time.Time // until then, the provider refuses calls; zero if it does not
-	times    [32]timing
-	next     int           // of times
-	median   time.Duration // of those of the five minutes before the last answer
-	stale    bool          // an answer came since the median was computed
-	output   int64         // mean of the last answers, in tokens; 0 is unknown
+	tried    time.Time       // when a call last began, zero if none did
+	limited  time.Time       // until then, the provider refuses calls; zero if it does not
+	timings  []timing        // of the last answers, which came within recently, the oldest first
+	sorted   []time.Duration // first of timings
+	output   int64           // mean of the last answers, in tokens; 0 is unknown
 }
 
 // timing is how long an answer took to begin.
 type timing struct {
-	at    time.Time // zero if there was none
+	at    time.Time
 	first time.Duration
 }
 
 const (
-	// recently is how long a timing counts.
-	recently = 5 * time.Minute
+	// recently is how long a timing counts, and maxTimings how many do.
+	recently   = 5 * time.Minute
+	maxTimings = 32
 	// maxLimited bounds how long a provider that refuses calls is left alone.
 	maxLimited = time.Minute
 	// likelyOutput are the tokens of an answer where nothing is known of earlier ones.
@@ -91,9 +91,7 @@ func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) 
 	defer l.mu.Unlock()
 	current := l.get(circuit)
 	current.limited = time.Time{}
-	current.times[current.next] = timing{time.Now(), first}
-	current.next = (current.next + 1) % len(current.times)
-	current.stale = true
+	current.addTiming(timing{time.Now(), first})
 	switch {
 	case output <= 0:
 	case current.output == 0:
@@ -103,22 +101,14 @@ func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) 
 	}
 }
 
-// last is the timing of the last answer.
-func (l *load) last() timing { return l.times[(l.next+len(l.times)-1)%len(l.times)] }
-
-// setMedian computes the median once for the last answer: a call asks for it at each of several targets,
-// and one whose model has a single target never does.
-func (l *load) setMedian() {
-	var times [len(l.times)]time.Duration
-	n, end := 0, l.last().at
-	for _, t := range l.times {
-		if !t.at.IsZero() && end.Sub(t.at) < recently {
-			times[n] = t.first
-			n++
-		}
+// addTiming adds the timing of an answer, in place of those that count no longer.
+func (l *load) addTiming(t timing) {
+	for len(l.timings) == maxTimings || len(l.timings) > 0 && t.at.Sub(l.timings[0].at) >= recently {
+		i, _ := slices.BinarySearch(l.sorted, l.timings[0].first)
+		l.sorted, l.timings = slices.Delete(l.sorted, i, i+1), slices.Delete(l.timings, 0, 1)
 	}
-	slices.Sort(times[:n])
-	l.median, l.stale = times[n/2], false
+	i, _ := slices.BinarySearch(l.sorted, t.first)
+	l.sorted, l.timings = slices.Insert(l.sorted, i, t.first), append(l.timings, t)
 }
 
 // Limited notes that a target refuses calls for a time, because of a limit or an empty account.
@@ -143,23 +133,24 @@ type Load struct {
 	Output int64
 }
 
-// Of returns what is known of a target at the time now.
-func (l *Loads) Of(circuit shared.Key, now time.Time) Load {
+// setLoads sets what is known of the targets of places.
+func (l *Loads) setLoads(places []Place) {
+	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	current := l.byCircuit[circuit]
-	if current == nil {
+	for i := range places {
+		places[i].Load = l.byCircuit[places[i].Circuit].at(now)
+	}
+}
+
+// at returns what is known of a target at the time now. l is nil if nothing is.
+func (l *load) at(now time.Time) Load {
+	if l == nil {
 		return Load{Output: likelyOutput}
 	}
-	found := Load{UnderWay: current.underWay, Tried: now.Sub(current.tried) < time.Minute, Limited: now.Before(current.limited), Output: current.output}
-	if found.Output == 0 {
-		found.Output = likelyOutput
-	}
-	if now.Sub(current.last().at) < recently {
-		if current.stale {
-			current.setMedian()
-		}
-		found.Median = current.median
+	found := Load{UnderWay: l.underWay, Tried: now.Sub(l.tried) < time.Minute, Limited: now.Before(l.limited), Output: cmp.Or(l.output, likelyOutput)}
+	if n := len(l.timings); n > 0 && now.Sub(l.timings[n-1].at) < recently {
+		found.Median = l.sorted[n/2]
 	}
 	return found
 }
