@@ -74,14 +74,63 @@ func BenchmarkStream(b *testing.B) {
 	add("anthropic", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 	add("gemini", "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"end\"}],\"role\":\"model\"},\"finishReason\":\"STOP\",\"index\":0}],\"modelVersion\":\"gemini-2.5-flash\",\"responseId\":\"r\"}\n\n")
 
+	h := newBenchHandler(b, `{"keys": [{"secret": "k"}], "providers": [
+		{"label": "openai", "api_key": "k"}, {"label": "anthropic", "api_key": "k"}, {"label": "gemini", "api_key": "k"}]}`, func(label string) *http.Response {
+		body := chunks(bytes.SplitAfter(bytes.Join(streams[label], nil), []byte("\n\n")))
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &body}
+	})
+	for _, model := range []string{"openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"} {
+		b.Run(model, func(b *testing.B) {
+			body := `{"model":"` + model + `","input":"` + strings.Repeat("word ", 400) + `","stream":true}`
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body))
+				r.Header.Set("Authorization", "Bearer k")
+				if err := h.ServeHTTP(discard{http.Header{}}, r, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCall is a small call without network and disk: of a model at one account, and of an alias that
+// chooses among eight.
+func BenchmarkCall(b *testing.B) {
+	b.Setenv("XDG_DATA_HOME", b.TempDir())
+	accounts, models := make([]string, 8), make([]string, 8)
+	for i := range accounts {
+		accounts[i], models[i] = fmt.Sprintf(`{"label": "a%d", "api": {"kind": "openai"}, "api_key": "k%d"}`, i, i), fmt.Sprintf(`{"model": "a%d/gpt-4o-mini"}`, i)
+	}
+	answer := `{"id":"chatcmpl-1","object":"chat.completion","created":1763700000,"model":"gpt-4o-mini-2024-07-18","choices":[{"index":0,"message":{"role":"assistant","content":"` + strings.Repeat("word ", 250) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":512,"completion_tokens":375,"total_tokens":887}}`
+	h := newBenchHandler(b, `{"keys": [{"secret": "k"}], "providers": [`+strings.Join(accounts, ",")+`], "aliases": {"pool": {"strategy": "weight", "models": [`+strings.Join(models, ",")+`]}}}`, func(string) *http.Response {
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(answer)), Body: io.NopCloser(strings.NewReader(answer))}
+	})
+	for _, model := range []string{"a0/gpt-4o-mini", "pool"} {
+		b.Run(model, func(b *testing.B) {
+			body := `{"model":"` + model + `","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}],"temperature":0.7}`
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body))
+				r.Header.Set("Authorization", "Bearer k")
+				if err := h.ServeHTTP(discard{http.Header{}}, r, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// newBenchHandler returns a gateway with this configuration of the app, whose accounts answer what answer
+// returns for their labels, and whose records are not stored.
+func newBenchHandler(b *testing.B, config string, answer func(label string) *http.Response) *Handler {
 	base, err := caddy.ProvisionContext(nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := caddy.NewContext(base)
-	defer cancel()
-	loaded, err := ctx.LoadModuleByID("llm", json.RawMessage(`{"keys": [{"secret": "k"}], "providers": [
-		{"label": "openai", "api_key": "k"}, {"label": "anthropic", "api_key": "k"}, {"label": "gemini", "api_key": "k"}]}`))
+	b.Cleanup(cancel)
+	loaded, err := ctx.LoadModuleByID("llm", json.RawMessage(config))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -101,21 +150,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 	for _, account := range app.Accounts().Of("default") {
 		account.Transport = providers.NewTransport(transport(func(*http.Request) (*http.Response, error) {
-			body := chunks(bytes.SplitAfter(bytes.Join(streams[account.Label], nil), []byte("\n\n")))
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &body}, nil
+			return answer(account.Label), nil
 		}))
 	}
-	for _, model := range []string{"openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"} {
-		b.Run(model, func(b *testing.B) {
-			body := `{"model":"` + model + `","input":"` + strings.Repeat("word ", 400) + `","stream":true}`
-			b.ReportAllocs()
-			for b.Loop() {
-				r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body))
-				r.Header.Set("Authorization", "Bearer k")
-				if err := h.ServeHTTP(discard{http.Header{}}, r, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	return h
 }
