@@ -164,7 +164,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.prices, err = newPrices(&a.env, a.CatalogKey, a.CatalogFile, a.Stores[stores.DefaultName].Store().Dir()); err != nil {
 		return err
 	}
-	if err := a.orgs.provisionProviders(a.Catalog(), a.Providers); err != nil {
+	if err := a.orgs.provisionProviders(a.Catalog(), a.Providers, a.Aliases); err != nil {
 		return err
 	}
 	isAlias := func(name string) bool { return a.Aliases[name] != nil }
@@ -342,6 +342,14 @@ func (a *App) Authenticator() *access.Authenticator { return &a.orgs.keys }
 
 // Accounts returns the accounts by which models are called.
 func (a *App) Accounts() *providers.Accounts { return &a.orgs.accounts }
+
+// Resolver returns what finds the targets of models for an organisation.
+func (a *App) Resolver(org string) *routing.Resolver {
+	if own := a.orgs.resolvers[org]; own != nil {
+		return own
+	}
+	return a.orgs.resolvers[""]
+}
 
 // Money returns what decides what calls may cost.
 func (a *App) Money() *money.Budgets { return a.orgs.money }

@@ -85,6 +85,7 @@ type organisations struct {
 	maskers    *masking.Maskers
 	keys       access.Authenticator
 	accounts   providers.Accounts
+	resolvers  map[string]*routing.Resolver // of organisations with accounts of their own, and of "" for the others
 	money      *money.Budgets
 	counts     lineage.Counts
 	reconciler Reconciler
@@ -150,8 +151,9 @@ func (o *organisations) provisionKeys(configured map[string]*Organisation) error
 	return nil
 }
 
-// provisionProviders makes the accounts of the platform and of each organisation.
-func (o *organisations) provisionProviders(models *catalog.Catalog, platform []*providers.Provider) error {
+// provisionProviders makes the accounts of the platform and of each organisation, and what finds the
+// targets of models among them.
+func (o *organisations) provisionProviders(models *catalog.Catalog, platform []*providers.Provider, aliases map[string]*routing.Alias) error {
 	o.accounts = providers.New(models, o.env.lines, o.env.logger)
 	o.reconciler = Reconciler{catalog: models, orgs: o}
 	for _, p := range platform {
@@ -164,6 +166,16 @@ func (o *organisations) provisionProviders(models *catalog.Catalog, platform []*
 			if err := o.accounts.AddOwn(o.env.ctx, name, p); err != nil {
 				return fmt.Errorf("org %s: %w", name, err)
 			}
+		}
+	}
+	o.resolvers = make(map[string]*routing.Resolver)
+	addResolver := func(org string) {
+		o.resolvers[org] = &routing.Resolver{Catalog: models, Accounts: o.accounts.Of(org), Keyless: o.accounts.Keyless(org), Aliases: aliases}
+	}
+	addResolver("")
+	for name, org := range o.byName {
+		if len(org.Providers) > 0 {
+			addResolver(name)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	}
 	a := &attempt{candidate: c.at(t), x: c.exchange.Attempt(n)}
 	a.x.TargetModel, a.x.Record.Provider, a.x.Record.Account = t.Model, t.Account.Provider, t.Account.Label
-	a.x.Account, a.x.Target, a.x.Record.Arm = lineage.Hash(string(t.Account.ID[:])), lineageTarget(t), t.Arm()
+	a.x.Account, a.x.Target, a.x.Record.Arm = lineage.Hash(string(t.Account.ID[:])), t.Lineage, t.Arm()
 	if err := a.allow(); err != nil {
 		return nil, err
 	}

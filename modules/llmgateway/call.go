@@ -221,7 +221,7 @@ func (c *call) continues() (outline *observe.Outline, previous uuid.UUID) {
 
 // resolve returns the targets of a model.
 func (c *call) resolve(model string) ([]routing.Target, error) {
-	targets, warnings, err := c.h.resolver(c.exchange.Record.Org).Resolve(model)
+	targets, warnings, err := c.h.site.App.Resolver(c.exchange.Record.Org).Resolve(model)
 	c.controls.Warnings = append(c.controls.Warnings, warnings...)
 	return targets, err
 }
@@ -239,14 +239,6 @@ func (c *call) divert(targets []routing.Target) ([]routing.Target, error) {
 	}
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("model: %s is called, because much of the budget %s is spent", alias, budget.Name))
 	return c.resolve(alias)
-}
-
-// resolver returns the targets that names of models stand for, to an organisation.
-func (h *Handler) resolver(org string) *routing.Resolver {
-	app := h.site.App
-	return &routing.Resolver{
-		Catalog: app.Catalog(), Accounts: app.Accounts().Of(org), Keyless: app.Accounts().Keyless(org), Aliases: app.Aliases,
-	}
 }
 
 // readBody reads the body, and takes what the record keeps of it.

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
@@ -56,7 +55,7 @@ type warmth struct {
 // tokensAt returns how many tokens of the call the provider of a target has cached.
 func (w *warmth) tokensAt(t routing.Target) int64 {
 	switch {
-	case w.target == lineageTarget(t):
+	case w.target != 0 && w.target == t.Lineage:
 		return w.tokens
 	case w.tokensElsewhere > 0:
 		if w.nodes.target(t) == w.elsewhere {
@@ -64,12 +63,6 @@ func (w *warmth) tokensAt(t routing.Target) int64 {
 		}
 	}
 	return 0
-}
-
-// lineageTarget is how the lineage of calls knows a target: two arms of one model are two.
-func lineageTarget(t routing.Target) uint64 {
-	circuit := t.Circuit
-	return lineage.Hash(string(circuit[:]), t.Arm())
 }
 
 // variant returns the call with the parameters that its alias gives to a choice.

@@ -79,7 +79,7 @@ func (c *call) shadow(model string) {
 			c.h.site.Logger.Error("a shadow panicked", zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
 		}
 	}()
-	targets, _, err := c.h.resolver(c.exchange.Record.Org).Resolve(model)
+	targets, _, err := c.h.site.App.Resolver(c.exchange.Record.Org).Resolve(model)
 	paid := slices.IndexFunc(targets, func(t routing.Target) bool { return t.Account.Platform })
 	if err != nil || paid < 0 { // the organisation cannot call it
 		return

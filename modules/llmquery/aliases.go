@@ -31,10 +31,6 @@ type aliasTarget struct {
 
 // listAliases answers the aliases by name. An alias that the organisation cannot call has no targets.
 func listAliases(c *call) error {
-	accounts := c.app.Accounts()
-	resolver := &routing.Resolver{
-		Catalog: c.app.Catalog(), Accounts: accounts.Of(c.org), Keyless: accounts.Keyless(c.org), Aliases: c.app.Aliases,
-	}
 	health := routing.Health{Breakers: c.store.Breakers(), Loads: &routing.InProcess}
 	list := []aliasEntry{}
 	for _, name := range slices.Sorted(maps.Keys(c.app.Aliases)) {
@@ -43,7 +39,7 @@ func listAliases(c *call) error {
 		if alias.Split != "" {
 			e.Split = &alias.Split
 		}
-		targets, _, _ := resolver.Resolve(name) // none, if the organisation cannot call it
+		targets, _, _ := c.app.Resolver(c.org).Resolve(name) // none, if the organisation cannot call it
 		for _, p := range routing.Survey(targets, health) {
 			e.Targets = append(e.Targets, targetOf(&p))
 		}

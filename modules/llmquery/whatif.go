@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/money"
-	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/whatif"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -77,8 +76,7 @@ func tryPolicy(c *call) error {
 		return err
 	}
 	q.Columns = policy.Columns()
-	accounts := c.app.Accounts()
-	trial, err := whatif.New(policy, &routing.Resolver{Catalog: c.app.Catalog(), Accounts: accounts.Of(c.org), Keyless: accounts.Keyless(c.org)})
+	trial, err := whatif.New(policy, c.app.Resolver(c.org))
 	if err != nil {
 		return badRequest("policy: %v", apierror.Of(err).Message)
 	}

@@ -40,10 +40,9 @@ type Account struct {
 	BaseURL   string
 	Transport Transport
 
-	key      string
-	standIn  string // for key in requests, until a bill sends them
-	deployed deployments
-	tags     []string // Provider.Tags
+	key     string
+	standIn string   // for key in requests, until a bill sends them
+	tags    []string // Provider.Tags
 	// withoutSummary has the models, by their names at the provider, of whose reasoning the provider
 	// has refused a summary.
 	withoutSummary sync.Map

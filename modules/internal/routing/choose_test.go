@@ -161,7 +161,7 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want.want)
 		}
 	}
-	c.resolver.Aliases["it"].Models = models[:1]
+	c = newChooser(t, &Alias{Models: models[:1]})
 	c.ask = Ask{Record: new(storage.Record), Tokens: 1000, Warm: nowhere}
 	_, err := Choose(c.targets(), func() *Ask { return &c.ask }, c.health)
 	if want := models[0].Model + " takes " + models[0].When + ". Add a model"; err == nil || !strings.Contains(err.Error(), want) {

@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // Resolver knows which targets the names of models stand for, to one
-// organisation.
+// organisation. It remembers them: its fields must not change after the first call.
 type Resolver struct {
 	Catalog *catalog.Catalog
 	// Accounts are the accounts that the organisation can call: its own, then the
@@ -22,18 +24,53 @@ type Resolver struct {
 	Keyless []*providers.Account
 	// Aliases are the aliases by their names.
 	Aliases map[string]*Alias
+
+	mu         sync.RWMutex
+	remembered map[string][]Target // by the field model; guarded by mu
+	size       int                 // targets in remembered; guarded by mu
 }
+
+// maxRemembered is how many targets a Resolver remembers, some 4 MB: clients choose the names of models.
+const maxRemembered = 16 << 10
 
 // MaxModel bounds the length of the field model, in bytes.
 const MaxModel = 2 << 10
 
 // Resolve returns the targets of the field model in the order in which they are
-// tried. A comma separates fallbacks. A name that no provider serves is left out
-// with a warning if there are others, and else a 404.
+// tried, which the caller must not change. A comma separates fallbacks. A name that no
+// provider serves is left out with a warning if there are others, and else a 404.
 func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, err error) {
+	r.mu.RLock()
+	targets = r.remembered[model]
+	r.mu.RUnlock()
+	if targets != nil {
+		return targets, nil, nil
+	}
 	if len(model) > MaxModel {
 		return nil, nil, plugins.Invalid("model", "The model is over %d bytes long.", MaxModel)
 	}
+	model = strings.Clone(model) // the targets outlive the request
+	if targets, warnings, err = r.resolve(model); err == nil && warnings == nil {
+		r.remember(model, targets)
+	}
+	return targets, warnings, err
+}
+
+// remember remembers the targets of the field model. If there are too many, it forgets the others.
+func (r *Resolver) remember(model string, targets []Target) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.remembered == nil || r.size+len(targets) > maxRemembered {
+		r.remembered, r.size = make(map[string][]Target), 0
+	}
+	if r.remembered[model] == nil {
+		r.size += len(targets)
+	}
+	r.remembered[model] = targets
+}
+
+// resolve is Resolve for a model that is not remembered.
+func (r *Resolver) resolve(model string) (targets []Target, warnings []string, err error) {
 	var missing []string
 	entries := 0
 	add := func(name string, alias *Alias, choice *Choice) {
@@ -44,6 +81,7 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 		entries++
 		for _, t := range found {
 			t.Alias, t.Choice, t.entry = alias, choice, entries
+			t.Lineage = lineage.Hash(string(t.Circuit[:]), t.Arm())
 			if !slices.ContainsFunc(targets, func(other Target) bool { return t.repeats(&other) }) {
 				targets = append(targets, t)
 			}

@@ -19,6 +19,9 @@ type Target struct {
 	// request names the model itself.
 	Alias  *Alias
 	Choice *Choice
+	// Lineage is how the lineage of calls knows the target, 0 for an account without a model. Two arms
+	// of one model are two.
+	Lineage uint64
 
 	entry int // which of the names of the request, or of the alias, it is a target of
 }

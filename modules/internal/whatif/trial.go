@@ -72,14 +72,13 @@ const maxTurns = 1_000_000
 // New returns a trial of a policy, whose models stand for what they do for an organisation. A policy
 // that is not in force may name providers that have no key yet, because nobody is called.
 func New(p *Policy, resolver *routing.Resolver) (*Trial, error) {
-	trial := *resolver
-	trial.Aliases = map[string]*routing.Alias{trialName: &p.Alias}
-	if p.Name == "" {
-		trial.Keyless = nil
+	trial := &routing.Resolver{Catalog: resolver.Catalog, Accounts: resolver.Accounts, Aliases: map[string]*routing.Alias{trialName: &p.Alias}}
+	if p.Name != "" {
+		trial.Keyless = resolver.Keyless
 	}
 	targets, missing, err := trial.Resolve(trialName)
 	if p.Name == "" && (err != nil || len(missing) > 0) {
-		trial.Accounts = slices.Concat(resolver.Accounts, resolver.Keyless)
+		trial = &routing.Resolver{Catalog: resolver.Catalog, Accounts: slices.Concat(resolver.Accounts, resolver.Keyless), Aliases: trial.Aliases}
 		targets, missing, err = trial.Resolve(trialName)
 	}
 	if err != nil {

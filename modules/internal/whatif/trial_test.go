@@ -123,8 +123,7 @@ func agentTalks(sessions int) (all []talk) {
 // run makes the calls by a policy, and returns their records. Models of beta count 1.3 times the input
 // and write 0.8 times the output. What the budgets of the policy refuse is not made.
 func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugins.Nanodollars) {
-	own := *l.resolver
-	own.Aliases = map[string]*routing.Alias{"it": &p.Alias}
+	own := &routing.Resolver{Catalog: l.resolver.Catalog, Accounts: l.resolver.Accounts, Aliases: map[string]*routing.Alias{"it": &p.Alias}}
 	targets, _, err := own.Resolve("it")
 	if err != nil {
 		l.t.Fatal(err)

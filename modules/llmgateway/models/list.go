@@ -68,13 +68,10 @@ type List struct {
 
 // New lists the models of an app.
 func New(app *llmapp.App) List {
-	resolver := func(org string) *routing.Resolver {
-		return &routing.Resolver{Catalog: app.Catalog(), Accounts: app.Accounts().Of(org), Aliases: app.Aliases}
-	}
-	l := List{everybody: entries(resolver("")), byOrg: make(map[string][]*entry), resolver: resolver}
+	l := List{everybody: entries(app.Resolver("")), byOrg: make(map[string][]*entry), resolver: app.Resolver}
 	for name, org := range app.Organisations {
 		if len(org.Providers) > 0 {
-			l.byOrg[name] = entries(resolver(name))
+			l.byOrg[name] = entries(app.Resolver(name))
 		}
 	}
 	return l
