@@ -65,10 +65,18 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 }
 
 // AppendAnnotation writes an annotation, as Append does a record, without the credentials
-// in its texts, and without what was erased.
+// in its texts, and without what was erased. A change of a conversation that was erased as a whole is
+// storage.ErrNotFound, unless it deletes the conversation.
 func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 	if err := f.Redact(j.mask(f.Org, f.ContentMask())); err != nil {
 		return err
+	}
+	if c := f.Conversation; c != nil {
+		j.erasures.deciding.RLock()
+		defer j.erasures.deciding.RUnlock()
+		if !c.Deleted && j.ErasedConversation(f.Org, c.ID) {
+			return fmt.Errorf("the conversation %s was erased: %w", c.ID, storage.ErrNotFound)
+		}
 	}
 	f = j.erasures.records.Load().applyTo(f)
 	d := drafts.Get().(*draft)

@@ -229,10 +229,17 @@ func (l *erasures) eraseRows(ctx context.Context, org string, ids []uuid.UUID, s
 }
 
 // takeConversations notes which conversations go as a whole with records, before they do: from then
-// on, no change of them is written.
+// on, no change of them is written. It decides that with all changes in the backend that were appended: a
+// conversation to which another call has added an item stays.
 func (l *erasures) takeConversations(ctx context.Context, eraser storage.RecordEraser, org string, ids []uuid.UUID) error {
-	l.j.delivery.writer.Lock() // no other call adds an item meanwhile
-	defer l.j.delivery.writer.Unlock()
+	if items, _, err := eraser.CountItems(ctx, org, ids); err != nil || items == 0 {
+		return err
+	}
+	l.deciding.Lock()
+	defer l.deciding.Unlock()
+	if err := l.j.flushSoon(ctx); err != nil {
+		return err
+	}
 	_, whole, err := eraser.CountItems(ctx, org, ids)
 	if err != nil || len(whole) == 0 {
 		return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -565,8 +566,9 @@ func TestABatchThatComesAgainBringsNothingBack(t *testing.T) {
 	}
 }
 
-// A conversation that was erased as a whole does not come back by a batch that comes again, nor by a
-// database of before, in which the items of the call may be missing.
+// A conversation that was erased as a whole does not come back by a database of before, in which the
+// items of the call may be missing. It is erased once the database has all that was appended, though its
+// creation comes again.
 func TestErasedConversationStaysErased(t *testing.T) {
 	b := new(deaf)
 	j := open(t, b, Options{Dir: t.TempDir()})
@@ -597,12 +599,13 @@ func TestErasedConversationStaysErased(t *testing.T) {
 	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Records: 1, Items: 1}, []Chosen{{ID: hers}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the backend has erased it", func() bool { return !j.Erasures("acme")[0].Find })
+	if !has(2)() {
+		t.Error("the conversation is erased, and what the backend has not acknowledged may be of another call")
+	}
 	b.hears.Store(true)
 	flush(t, j)
-	if !has(0)() {
-		t.Error("the conversation is back")
-	}
+	signal(j.maintenance.wake)
+	eventually(t, "the conversation is erased", has(0))
 	eventually(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 })
 	write(creation, 1)
 	if err := j.erasures.findAgain(); err != nil {
@@ -612,5 +615,67 @@ func TestErasedConversationStaysErased(t *testing.T) {
 	eventually(t, "the conversation is erased again", has(0))
 	if err := j.Close(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// interposed is a backend that calls do whenever items of conversations are counted.
+type interposed struct {
+	backend
+	do func()
+}
+
+func (b *interposed) CountItems(ctx context.Context, org string, ids []uuid.UUID) (n int64, whole []string, err error) {
+	n, whole, err = b.backend.CountItems(ctx, org, ids)
+	b.do()
+	return n, whole, err
+}
+
+// A conversation to which another call adds a turn while its only other call is erased stays with this
+// turn, or the turn is refused: none is taken and then lost.
+func TestTurnsDuringAnErasure(t *testing.T) {
+	hers, his, late := uuid.New(), uuid.New(), uuid.New()
+	say := func(j *Journal, record uuid.UUID) error {
+		return j.AppendAnnotation(&storage.Annotation{Org: "acme", At: 1, Conversation: &storage.ConversationChange{
+			ID: "shared", Add: []string{record.String()}, Items: []string{"{}"}, Record: record,
+		}})
+	}
+	for _, within := range []bool{true, false} {
+		b := &interposed{do: func() {}}
+		j := open(t, b, Options{Dir: t.TempDir()})
+		if err := j.AppendAnnotation(&storage.Annotation{Org: "acme", Conversation: &storage.ConversationChange{
+			ID: "shared", Created: true, Metadata: "{}", Add: []string{"client's"}, Items: []string{"{}"}, Record: storage.NoCall,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := say(j, hers); err != nil {
+			t.Fatal(err)
+		}
+		flush(t, j)
+		var once sync.Once
+		b.do = func() {
+			if within {
+				once.Do(func() {
+					if err := say(j, his); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Records: 1, Items: 2}, []Chosen{{ID: hers}}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 })
+		err := say(j, late)
+		flush(t, j)
+		c, found := b.Conversation(t.Context(), "acme", "shared", storage.AllItems)
+		switch {
+		case within && (err != nil || found != nil || len(c.Items) != 3):
+			t.Errorf("with another call, the conversation has %v, %v, %v", c, found, err)
+		case !within && (!errors.Is(err, storage.ErrNotFound) || !errors.Is(found, storage.ErrNotFound)):
+			t.Errorf("a turn of a conversation that was erased: %v, %v", err, found)
+		}
+		if err := j.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

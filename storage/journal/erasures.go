@@ -28,6 +28,10 @@ type erasures struct {
 	// refused is why no erasure can be created, nil if one can.
 	refused error
 
+	// deciding is held while it is decided which conversations go as a whole, and for reading while a
+	// change of a conversation is appended. It comes before all other locks.
+	deciding sync.RWMutex
+
 	// records are all records of all erasures: nobody can read their content.
 	records atomic.Pointer[erasedRecords]
 }

@@ -198,17 +198,22 @@ func (s *Store) apply(ctx context.Context, c *storage.ConversationChange, after 
 	return s.Conversation(ctx, c.ID, storage.Measured)
 }
 
-// appendChange appends a change to the journal, later than the time after.
+// appendChange appends a change to the journal, later than the time after. It is ErrNotFound if the
+// conversation was erased.
 func (s *Store) appendChange(c *storage.ConversationChange, after storage.Timestamp) error {
 	at := max(storage.Millis(time.Now()), after+1)
 	a := &storage.Annotation{Org: s.Org, At: at, Conversation: c}
 	a.MaskContent(s.Mask)
-	return s.Journal.AppendAnnotation(a)
+	err := s.Journal.AppendAnnotation(a)
+	if errors.Is(err, storage.ErrNotFound) {
+		return ErrNotFound
+	}
+	return err
 }
 
 // Extend adds the items of a call, those of its request and of its response, to a conversation, whose last change
 // was at after when it was read. It waits until other nodes can read the items; this node can
-// at once.
+// at once. It is ErrNotFound if the conversation was deleted or erased meanwhile.
 func (s *Store) Extend(ctx context.Context, conversation string, after storage.Timestamp, record uuid.UUID, input, output []string) error {
 	c := storage.ConversationChange{ID: conversation, Record: record}
 	size := 0
@@ -225,11 +230,16 @@ func (s *Store) Extend(ctx context.Context, conversation string, after storage.T
 		return fmt.Errorf("the turn has %d bytes, and a conversation takes %d at a time", size, maxAdded)
 	}
 	defer s.lock(conversation)()
-	to, err := s.Conversation(ctx, conversation, storage.Measured)
-	if err != nil {
-		return err
+	to, err := s.Journal.Conversation(ctx, s.Org, conversation, storage.Measured)
+	switch {
+	case err == nil:
+		err = checkRoom(to, &c)
+	case errors.Is(err, storage.ErrNotFound):
+		err = ErrNotFound
+	case errors.Is(err, storage.ErrUnavailable):
+		err = nil // a turn over the bounds is better than none, and the journal keeps it until the backend is back
 	}
-	if err := checkRoom(to, &c); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := s.appendChange(&c, after); err != nil || !s.Journal.Shared() {

@@ -17,9 +17,9 @@ import (
 
 // nodes are stores of two nodes that share a backend, which takes what is written at
 // once and shows it after a while.
-func nodes(t *testing.T) (a, b *Store) {
+func nodes(t *testing.T) (a, b *Store, server *remote.Server) {
 	path := filepath.Join(t.TempDir(), "s")
-	server := remote.NewServer(path, remote.Faults{Latency: 5 * time.Millisecond})
+	server = remote.NewServer(path, remote.Faults{Latency: 5 * time.Millisecond})
 	if err := server.Start(); err != nil {
 		t.Skip(err) // a path that is too long for a socket
 	}
@@ -32,12 +32,12 @@ func nodes(t *testing.T) (a, b *Store) {
 		t.Cleanup(func() { _ = j.Close(context.Background()) })
 		return &Store{Journal: j, Org: "acme"}
 	}
-	return open(), open()
+	return open(), open(), server
 }
 
 // Each node reads at once what the other has changed, in its order, whatever its clock.
 func TestAConversationGoesOnAtAnotherNode(t *testing.T) {
-	a, b := nodes(t)
+	a, b, _ := nodes(t)
 	made, err := a.NewConversation(t.Context(), `{}`, []string{`{"id":"msg_1","role":"user","content":"one"}`})
 	if err != nil {
 		t.Fatal(err)
@@ -86,5 +86,27 @@ func TestAConversationGoesOnAtAnotherNode(t *testing.T) {
 	}
 	if _, err := a.Conversation(t.Context(), c.ID, storage.AllItems); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a deleted conversation: %v", err)
+	}
+}
+
+// A turn that ends while the backend cannot be reached is added once it can.
+func TestATurnEndsWithoutTheBackend(t *testing.T) {
+	s, _, server := nodes(t)
+	c, err := s.NewConversation(t.Context(), `{}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	if err := s.Extend(t.Context(), c.ID, c.ChangedAt, uuid.Must(uuid.NewV7()), []string{`{"role":"user"}`}, []string{`{"id":"msg_1"}`}); err != nil {
+		t.Error(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Journal.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = s.Conversation(t.Context(), c.ID, storage.Measured); err != nil || c.Count != 2 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
