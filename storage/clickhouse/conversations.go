@@ -197,7 +197,8 @@ func (r *reader) changedBy(ctx context.Context, records []uuid.UUID) (ids []stri
 
 // eraseItems deletes the items that records have added to conversations, and the conversations in
 // which all others were added without a call. Other calls may have added an item again, which the
-// conversation had: these rows go, too, or the item would be back.
+// conversation had: these rows go, too, or the item would be back. Of a conversation that goes, the row
+// stays that it is deleted: nobody reads what another node adds meanwhile, and Erase removes it.
 func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) error {
 	r, err := b.reader(org)
 	if err != nil {
@@ -222,6 +223,10 @@ func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) e
 		}
 	}
 	gone := slices.DeleteFunc(changed, func(id string) bool { return remaining[id] }) // also those that a client has deleted
+	p := r.withOwnParams()
+	if err := p.conn.Exec(marking(ctx), "INSERT INTO conversation_changes (org, conversation, changed_at, change) SELECT {org:String}, arrayJoin("+p.bind(gone, "Array(String)")+"), now64(3), 'deleted'", p.args...); err != nil {
+		return err
+	}
 	these := r.these("record", ids)
 	var conversations, items []string // of the items that were added again
 	err = r.query(ctx, "SELECT conversation, item FROM conversation_changes WHERE "+all(ofOrg, "change = 'added'", "conversation IN (SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, these)+")")+
@@ -236,12 +241,45 @@ func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) e
 	if err != nil {
 		return err
 	}
-	return r.mutate(ctx, "conversation_changes", "DELETE FROM conversation_changes"+b.onCluster(), "("+these+" OR conversation IN "+r.bind(gone, "Array(String)")+
+	return r.mutate(ctx, "conversation_changes", "DELETE FROM conversation_changes"+b.onCluster(), "change != 'deleted' AND ("+these+" OR conversation IN "+r.bind(gone, "Array(String)")+
 		" OR change = 'added' AND has(arrayZip("+r.bind(conversations, "Array(String)")+", "+r.bind(items, "Array(String)")+"), (conversation, item)))")
 }
 
 // prunedConversations bounds the conversations that one statement deletes.
 const prunedConversations = 1000
+
+// Erase implements storage.Eraser: it removes from the files what deleted conversations had, also what
+// nodes have added after they were deleted.
+func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
+	conn, _, err := b.opened()
+	if err != nil {
+		return false, err
+	}
+	r := &reader{conn: conn, params: new(params)}
+	const left = "org != '' AND change != 'deleted'" // marks stay, and that the conversations are deleted
+	these, n, err := r.listConversations(ctx, "SELECT DISTINCT org, conversation FROM conversation_changes WHERE "+left+
+		" AND (org, conversation) IN (SELECT org, conversation FROM conversation_changes WHERE item = '' AND change = 'deleted') LIMIT "+r.integer(prunedConversations))
+	if err == nil && n > 0 {
+		err = conn.Exec(ctx, "ALTER TABLE conversation_changes"+b.onCluster()+" DELETE WHERE "+left+" AND "+these+" SETTINGS mutations_sync = 1", r.args...)
+	}
+	if err != nil {
+		return false, fmt.Errorf("erasing deleted conversations from ClickHouse: %w", explain(ctx, err))
+	}
+	return n == prunedConversations, nil
+}
+
+// listConversations returns the condition that a row is of one of the conversations that a statement
+// lists, by their organisations and ids, and how many these are.
+func (r *reader) listConversations(ctx context.Context, statement string) (these string, n int, err error) {
+	var orgs, ids []string
+	err = r.query(ctx, statement, func(rows driver.Rows) error {
+		var org, id string
+		err := rows.Scan(&org, &id)
+		orgs, ids = append(orgs, org), append(ids, id)
+		return err
+	})
+	return "has(arrayZip(" + r.bind(orgs, "Array(String)") + ", " + r.bind(ids, "Array(String)") + "), (org, conversation))", len(ids), err
+}
 
 // PruneConversations drops the days of items that lie before a time, and deletes, once a
 // day, what is left of conversations that nothing has changed since. If organisations are spared,
@@ -261,23 +299,16 @@ func (b *Backend) PruneConversations(ctx context.Context, before storage.Timesta
 	r := &reader{conn: conn, params: new(params)}
 	limit := r.time(storage.Millis(day))
 	pruned := "org != '' AND NOT has(" + r.bind(spared, "Array(String)") + ", org)" // marks stay
-	var orgs, ids []string
-	err = r.query(ctx, "SELECT org, conversation FROM conversation_changes WHERE "+pruned+" AND item = '' GROUP BY org, conversation HAVING max(changed_at) < "+limit+
-		" AND (org, conversation) NOT IN (SELECT org, conversation FROM conversation_changes WHERE changed_at >= "+limit+") LIMIT "+r.integer(prunedConversations),
-		func(rows driver.Rows) error {
-			var org, id string
-			err := rows.Scan(&org, &id)
-			orgs, ids = append(orgs, org), append(ids, id)
-			return err
-		})
-	if err == nil && (len(ids) > 0 || len(spared) > 0) {
+	these, n, err := r.listConversations(ctx, "SELECT org, conversation FROM conversation_changes WHERE "+pruned+" AND item = '' GROUP BY org, conversation HAVING max(changed_at) < "+limit+
+		" AND (org, conversation) NOT IN (SELECT org, conversation FROM conversation_changes WHERE changed_at >= "+limit+") LIMIT "+r.integer(prunedConversations))
+	if err == nil && (n > 0 || len(spared) > 0) {
 		err = conn.Exec(ctx, "ALTER TABLE conversation_changes"+b.onCluster()+" DELETE WHERE changed_at < "+limit+" AND "+pruned+
-			" AND (item != '' OR has(arrayZip("+r.bind(orgs, "Array(String)")+", "+r.bind(ids, "Array(String)")+"), (org, conversation))) SETTINGS mutations_sync = 1", r.args...)
+			" AND (item != '' OR "+these+") SETTINGS mutations_sync = 1", r.args...)
 	}
 	if err != nil {
 		return false, fmt.Errorf("deleting old conversations from ClickHouse: %w", explain(ctx, err))
 	}
-	if more = len(ids) == prunedConversations; !more {
+	if more = n == prunedConversations; !more {
 		b.pruned, b.spared = day, spared
 	}
 	return more, nil

@@ -169,4 +169,7 @@ func noneOf(c *storage.Column) string {
 	return "NULL"
 }
 
-var _ storage.RecordEraser = (*Backend)(nil)
+var (
+	_ storage.RecordEraser = (*Backend)(nil)
+	_ storage.Eraser       = (*Backend)(nil)
+)
