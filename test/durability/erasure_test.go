@@ -3,8 +3,10 @@
 package durability
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -21,6 +23,8 @@ import (
 
 	"github.com/tidwall/gjson"
 )
+
+var erasures = flag.Int("erasures", 0, "how many persons TestErasures erases; by default 10, 1000 with -full")
 
 // eraserKey may erase and place holds.
 const eraserKey = "eraser-key"
@@ -91,7 +95,7 @@ func TestErasures(t *testing.T) {
 	}}
 	backups := t.TempDir()
 	began := time.Now()
-	wanted := rounds(10, 1000)
+	wanted := cmp.Or(*erasures, rounds(10, 1000))
 	round := 0
 	w.start(r.c)
 	if _, err := r.control(t.Context(), "POST", "/v1/holds", `{"filter":{"request_response_rmt":{"user_id":{"contains":"held"}}},"reason":"test"}`); err != nil {
