@@ -55,6 +55,15 @@ func (a attributes) texts(key string) []string {
 	return texts
 }
 
+// identity is a text that is equal for equal attributes.
+func (a attributes) identity() string {
+	var b []byte
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		b = appendJSON(append(appendText(b, key), ':'), a[key], 0)
+	}
+	return string(b)
+}
+
 func stringValue(text string) *commonpb.AnyValue {
 	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: text}}
 }

@@ -23,6 +23,7 @@ import (
 //   - MLflow: mlflow.*, whose values are JSON  https://mlflow.org/docs/latest/genai/tracing/
 //   - Genkit: genkit:*  https://genkit.dev/docs/observability/
 //   - Mastra: mastra.*  https://mastra.ai/docs/observability/tracing/overview
+//   - OpenLIT: gen_ai.*, with Anthropic's own counts  https://docs.openlit.io/latest/sdk/overview
 //   - Logfire and Pydantic AI: logfire.*, request_data, response_data
 //   - Claude Code: span.type, input_tokens  https://code.claude.com/docs/en/monitoring-usage
 //   - Codex: one span has the model, and another within has the usage
@@ -156,6 +157,7 @@ var libraries = []struct {
 	name  string
 	label metric.Label
 }{
+	{"openlit", openLIT},
 	{"openinference", metric.Constant("OpenInference")},
 	{"langfuse", metric.Constant("Langfuse")},
 	{"langsmith", metric.Constant("LangSmith")},
@@ -179,5 +181,7 @@ var libraries = []struct {
 	{"@opentelemetry", metric.Constant("OpenTelemetry for JavaScript")},
 }
 
-// aiSDK is Vercel's, whose scope is "ai".
-var aiSDK = metric.Constant("AI SDK")
+var (
+	aiSDK   = metric.Constant("AI SDK") // Vercel's, whose scope is "ai"
+	openLIT = metric.Constant("OpenLIT")
+)

@@ -104,12 +104,13 @@ func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 	for _, resource := range resources {
 		common := make(attributes)
 		common.add(resource.GetResource().GetAttributes())
+		process := common.identity()
 		for _, scope := range resource.GetScopeSpans() {
 			reporter := library(scope.GetScope().GetName(), common.text("service.name"))
 			for _, span := range scope.GetSpans() {
 				c, reason := newCall(span, common, b.site.App.Catalog())
 				if c != nil {
-					c.library = reporter
+					c.scope, c.library, c.process = scope.GetScope().GetName(), reporter, process
 					calls = append(calls, c)
 					continue
 				}
@@ -180,7 +181,7 @@ func (b *batch) record(calls []*call) error {
 		c.describe(r.Record, b.site.App.Catalog())
 		c.answered(r.Record)
 		r.content = c.content(r.Record)
-		k := c.keys(org, r.ResponseID)
+		k := c.keys(r)
 		accepted, all, storedKeys = append(accepted, c), append(all, r), append(storedKeys, k)
 		for _, key := range k.wanted(r.empty()) {
 			wanted = append(wanted, storage.SpanKey{Key: key, From: r.CreatedAt - lookAround, Until: max(r.CreatedAt, r.RespondedAt) + lookAround})

@@ -158,6 +158,11 @@ func TestLibraries(t *testing.T) {
 			"output.value": `{"id":"chatcmpl-7","model":"gpt-4o-2024-08-06","choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100,"total_tokens":1100,"prompt_tokens_details":{"cached_tokens":300}}}`,
 		}), map[string]any{"response_id": "chatcmpl-7", "prompt_tokens": 1000, "prompt_cache_read_tokens": 300, "response_model": "gpt-4o-2024-08-06"}},
 
+		{"Anthropic's input in OpenLIT, which knows no price", reported(0, "chat claude-sonnet-4-5", attrs{
+			"otel.scope.name": "openlit.instrumentation.anthropic", "gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic", "gen_ai.request.model": "claude-sonnet-4-5",
+			"gen_ai.usage.input_tokens": 2475, "gen_ai.usage.output_tokens": 211, "gen_ai.client.token.usage": 2686, "gen_ai.usage.cost": 0,
+			"gen_ai.usage.cache_read.input_tokens": 1024, "gen_ai.usage.cache_creation.input_tokens": 512,
+		}), map[string]any{"prompt_tokens": 4011, "prompt_cache_read_tokens": 1024, "prompt_cache_write_tokens": 512, "cost": 0.0128172}},
 		{"MLflow", reported(0, "Completions", attrs{
 			"mlflow.spanType": `"CHAT_MODEL"`, "mlflow.llm.model": `"gpt-4o"`, "mlflow.llm.provider": `"openai"`, "mlflow.chat.tokenUsage": `{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}`,
 			"mlflow.spanInputs": `{"model":"gpt-4o","messages":[{"role":"user","content":"Hi"}]}`, "mlflow.trace.user": `"ada"`,
@@ -189,6 +194,11 @@ func TestLibraries(t *testing.T) {
 		{"Google's failure", failing(reported(0, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.request.model": "gemini-2.5-flash"}), "google.genai.errors.ClientError", "429 RESOURCE_EXHAUSTED. {'error': {'code': 429}}"), map[string]any{"response_status": 429}},
 		{"a failure in the status", failing(reported(0, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}), "", "Error code: 429 - {'error': {'message': 'slow down'}}"), map[string]any{"response_status": 429}},
 		{"Pydantic AI's failure", failing(reported(0, "chat gpt-4o", attrs{"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}), "pydantic_ai.exceptions.ModelHTTPError", "status_code: 503, model_name: gpt-4o, body: None"), map[string]any{"response_status": 503}},
+		{"a failure that LangSmith calls OK", func() *tracepb.Span {
+			s := failing(reported(0, "ChatAnthropic", attrs{"langsmith.span.kind": "llm", "gen_ai.operation.name": "chat", "gen_ai.request.model": "claude-sonnet-4-5", "gen_ai.completion": `{"generations":[[{"text":""}]]}`}), "Exception", `AnthropicInvalidRequestError("Error code: 400 - {'type': 'error'}")Traceback`)
+			s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_OK}
+			return s
+		}(), map[string]any{"response_status": 400}},
 		{"a failure of the client", failing(reported(0, "chat", attrs{"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}), "ValueError", "got 400 items"), map[string]any{"response_status": nil, "end_state": "failed"}},
 
 		{"parts of Langfuse's cache", reported(0, "g", attrs{

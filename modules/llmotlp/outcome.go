@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,15 +106,19 @@ func (c *call) outcome() (plugins.Count, storage.EndState) {
 	}
 }
 
+// failed reports whether a call failed. LangSmith's exporter writes OK for a failure, beside its exception.
 func (c *call) failed() bool {
 	return c.span.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || c.text("error.type") != "" ||
-		c.text(observation+"level") == "ERROR" || c.text("success") == "false"
+		c.text(observation+"level") == "ERROR" || c.text("success") == "false" ||
+		slices.ContainsFunc(c.span.GetEvents(), isException) && !c.counts().used()
 }
+
+func isException(event *tracepb.Span_Event) bool { return event.GetName() == "exception" }
 
 // failure returns the type and the message of the error.
 func (c *call) failure() (kind, message string) {
 	for _, event := range c.span.GetEvents() {
-		if event.GetName() == "exception" {
+		if isException(event) {
 			thrown := make(attributes)
 			thrown.add(event.Attributes)
 			kind, message = thrown.text("exception.type"), thrown.text("exception.message")

@@ -50,7 +50,21 @@ func text(s string) *commonpb.AnyValue {
 
 func export(t testing.TB, spans ...*tracepb.Span) []byte {
 	t.Helper()
-	body, err := proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: spans}}}}})
+	var scopes []*tracepb.ScopeSpans
+	for _, s := range spans {
+		scope := ""
+		for _, a := range s.GetAttributes() {
+			if a.Key == "otel.scope.name" { // as exporters write it whose format has no scopes
+				scope = a.Value.GetStringValue()
+			}
+		}
+		if n := len(scopes); n == 0 || scopes[n-1].Scope.Name != scope {
+			scopes = append(scopes, &tracepb.ScopeSpans{Scope: &commonpb.InstrumentationScope{Name: scope}})
+		}
+		last := scopes[len(scopes)-1]
+		last.Spans = append(last.Spans, s)
+	}
+	body, err := proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: scopes}}})
 	if err != nil {
 		t.Fatal(err)
 	}

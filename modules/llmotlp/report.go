@@ -1,9 +1,12 @@
 package llmotlp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -16,16 +19,20 @@ import (
 
 // One call of a model is one record, though several libraries report it: a framework, the
 // instrumentation of an SDK, the SDK itself. Two spans are of one call if one is the parent of
-// the other, or if the provider gave both the same id, within ten minutes. The inner span counts, and
-// the other fills its gaps. This holds in whatever order and batches the spans come, because a
-// record is found by its span keys:
+// the other, or if the provider gave both the same id, within ten minutes; or if two libraries of one
+// process report equal calls, one within the time of the other, and at most one of them knows the id:
+// libraries that are told by callbacks, such as LangChain's, are no parents of what an SDK reports.
+// The inner span counts, and the other fills its gaps. This holds in whatever order and batches the
+// spans come, because a record is found by its span keys:
 //
 //	span <id>      a span that reports the call
 //	child <id>     the parent of such a span
 //	empty <id>     the same, while nothing is known but that there was a call
 //	response <id>  the provider's id of the answer
+//	twin <call>    a process, a model, the tokens, and whether the call failed
+//	by <library>   the same, and the library that reports it
 //
-// Each is hashed with the organisation, and all but the last with the trace.
+// Each is hashed with the organisation, and the first three with the trace.
 
 // sameAnswer is how far apart two spans with one id of a response can be, in milliseconds.
 const sameAnswer = storage.Timestamp(10 * 60 * 1000)
@@ -50,23 +57,27 @@ func spanKey(kind, org string, ids ...[]byte) string {
 }
 
 // keys are the span keys of a call.
-type keys struct{ span, parent, child, siblings, empty, response string }
+type keys struct{ span, parent, child, siblings, empty, response, twin, library string }
 
-func (c *call) keys(org, responseID string) (k keys) {
-	trace, span := c.span.TraceId, c.span.SpanId
+func (c *call) keys(r *report) (k keys) {
+	org, trace, span := r.Org, c.span.TraceId, c.span.SpanId
 	k.span, k.child = spanKey("span", org, trace, span), spanKey("child", org, trace, span)
 	if len(c.parent) > 0 {
 		k.parent, k.siblings, k.empty = spanKey("span", org, trace, c.parent), spanKey("child", org, trace, c.parent), spanKey("empty", org, trace, c.parent)
 	}
-	if responseID != "" {
-		k.response = spanKey("response", org, []byte(responseID))
+	if r.ResponseID != "" {
+		k.response = spanKey("response", org, []byte(r.ResponseID))
+	}
+	if r.Usage.Input.N > 0 || failed(r.Record) {
+		equal := fmt.Append(nil, c.process, r.RequestModel, r.Usage.Input, r.Usage.Output, failed(r.Record))
+		k.twin, k.library = spanKey("twin", org, equal), spanKey("by", org, equal, []byte(c.scope))
 	}
 	return k
 }
 
 // stored are the keys by which the record is found from now on.
 func (k *keys) stored(empty bool) []string {
-	all := []string{k.span, k.siblings, k.response}
+	all := []string{k.span, k.siblings, k.response, k.twin, k.library}
 	if empty {
 		all = append(all, k.empty)
 	}
@@ -75,7 +86,7 @@ func (k *keys) stored(empty bool) []string {
 
 // wanted are the keys by which records of the same call are looked for.
 func (k *keys) wanted(empty bool) []string {
-	all := []string{k.span, k.parent, k.child, k.response, k.empty}
+	all := []string{k.span, k.parent, k.child, k.response, k.twin, k.empty}
 	if empty {
 		all[len(all)-1] = k.siblings
 	}
@@ -250,6 +261,48 @@ func (rs *reports) find(key string, of *report) (found []*report) {
 	return found
 }
 
+// The bounds of a search for the report of another library: how much earlier its call can have begun, in
+// milliseconds, how many of the last candidates are looked at, and of how many of these the record is read.
+const (
+	beforeTwin = storage.Timestamp(2000)
+	maxTwins   = 128
+	maxReads   = 4
+)
+
+// twin returns what another library has reported of the call, nil without that.
+func (rs *reports) twin(of *report, k *keys) *report {
+	if k.twin == "" {
+		return nil
+	}
+	candidates := rs.byKey[k.twin]
+	candidates = slices.Clone(candidates[max(0, len(candidates)-maxTwins):])
+	begins := func(key storage.RecordKey) storage.Timestamp { // as recordID writes it
+		return storage.Timestamp(binary.BigEndian.Uint64(key.ID[:8]) >> 16)
+	}
+	candidates = slices.DeleteFunc(candidates, func(key storage.RecordKey) bool {
+		return begins(key) < of.begun()-beforeTwin || begins(key) > of.end()
+	})
+	slices.SortFunc(candidates, func(x, y storage.RecordKey) int {
+		return cmp.Compare(max(begins(x)-of.begun(), of.begun()-begins(x)), max(begins(y)-of.begun(), of.begun()-begins(y)))
+	})
+	for _, key := range candidates[:min(len(candidates), maxReads)] {
+		r := rs.load(key)
+		if r != nil && r.like(of) && (r.ResponseID == "" || of.ResponseID == "") && !slices.Contains(r.SpanKeys, k.library) &&
+			(r.around(of) || of.around(r)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// around reports whether all the time of other is within that of r.
+func (r *report) around(other *report) bool {
+	return r.begun() <= other.begun() && other.end() <= r.end()
+}
+
+// end is when the span ended that counts.
+func (r *report) end() storage.Timestamp { return max(r.RespondedAt, r.begun()) }
+
 // place returns the report to which a span belongs, and whether the span is the inner one. It
 // returns a reason if the span adds nothing to what is known, and neither if the call is new.
 func (rs *reports) place(c *call, of *report, k *keys) (to *report, inner bool, reason *metric.Label) {
@@ -266,9 +319,12 @@ func (rs *reports) place(c *call, of *report, k *keys) (to *report, inner bool, 
 		}
 	}
 	for _, r := range rs.find(k.response, of) {
-		if r.begun() <= of.RespondedAt+sameAnswer && of.begun() <= max(r.RespondedAt, r.begun())+sameAnswer {
+		if r.begun() <= of.RespondedAt+sameAnswer && of.begun() <= r.end()+sameAnswer {
 			return r, of.within(r), nil
 		}
+	}
+	if r := rs.twin(of, k); r != nil {
+		return r, of.within(r), nil
 	}
 	if of.empty() {
 		for _, r := range rs.find(k.siblings, of) {

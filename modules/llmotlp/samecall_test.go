@@ -37,7 +37,7 @@ func twiceTold() (spans []*tracepb.Span, tokens []string) {
 	bare := attrs{"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o"}
 	id := 100
 	next := func() int { id++; return id }
-	for n := range 6 {
+	for n := range 7 {
 		tokens = append(tokens, fmt.Sprintf("%d/%d", 1000+n, 100+n))
 		switch n {
 		case 0: // a call within a call: the outer has the user, and other counts
@@ -60,6 +60,21 @@ func twiceTold() (spans []*tracepb.Span, tokens []string) {
 			spans = append(spans, outer, failed, within(outer, next(), 20, "chat", call(n)))
 		case 5: // one alone
 			spans = append(spans, reported(next(), "chat", call(n)))
+		case 6: // two equal calls at once and one that fails, by a library that is told by callbacks and by the SDK, in traces of their own
+			tokens[len(tokens)-1] = "/ 400"
+			callbacks, sdk := attrs{"otel.scope.name": "callbacks"}, attrs{"otel.scope.name": "sdk"}
+			for _, id := range []string{"chatcmpl-2", "chatcmpl-3"} {
+				outer := reported(next(), "ChatOpenAI", together(call(n), callbacks))
+				inner := within(outer, next(), 5, "chat", together(call(n), sdk, attrs{"gen_ai.response.id": id}))
+				inner.TraceId, inner.ParentSpanId = []byte(fmt.Sprintf("of the sdk %05d", next())), nil
+				spans = append(spans, outer, inner)
+				tokens = append(tokens, fmt.Sprintf("%d/%d", 1000+n, 100+n))
+			}
+			asked := attrs{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-4o"}
+			outer := failing(reported(next(), "ChatOpenAI", together(asked, callbacks)), "OpenAIInvalidRequestError", "Error code: 400 - too long")
+			inner := failing(within(outer, next(), 5, "chat", together(asked, sdk, attrs{"http.response.status_code": 400})), "", "")
+			inner.TraceId, inner.ParentSpanId = []byte(fmt.Sprintf("of the sdk %05d", next())), nil
+			spans = append(spans, outer, inner)
 		}
 	}
 	slices.Sort(tokens)

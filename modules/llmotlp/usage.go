@@ -118,6 +118,9 @@ func (c *call) excludesCache() bool {
 	if c.text("span.type") == "llm_request" && c.text("gen_ai.usage.input_tokens") == "" { // Claude Code
 		return true
 	}
+	if c.library == openLIT {
+		return c.text(providerNames...) == "anthropic"
+	}
 	// AI SDK 5 passes on what Anthropic counts; later versions have details.
 	vendor := c.text("ai.model.provider")
 	return c.text("ai.usage.cachedInputTokens") != "" && c.text("ai.usage.inputTokenDetails.noCacheTokens") == "" &&
@@ -377,6 +380,7 @@ const importedCost = "gen_ai.usage.cost"
 // statedCost is what the application says that the call cost.
 func (c *call) statedCost() plugins.Cost {
 	dollars, ok := c.number(importedCost)
+	ok = ok && c.library != openLIT // it estimates the cost of each call, of one without a known price as 0
 	if !ok {
 		dollars, ok = c.number(costNames...) // OpenInference has llm.cost.total
 		ok = ok && dollars > 0               // libraries state 0 for models without a price, too
