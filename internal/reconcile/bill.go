@@ -210,6 +210,9 @@ type Amount struct {
 
 // ParseAmount reads a decimal number of US dollars, divided by a power of ten: 2 for cents.
 func ParseAmount(text string, power int) (Amount, error) {
+	if amount, ok := parsePlainAmount(text, power); ok {
+		return amount, nil
+	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	number, ok := new(big.Rat), false
 	if size := strings.TrimLeft(exponent, "+-"); len(text) <= 64 && len(size) <= 2 && strings.Trim(text, "+-.0123456789eE") == "" {
@@ -231,10 +234,37 @@ func ParseAmount(text string, power int) (Amount, error) {
 	if !ok || !integer.IsInt64() {
 		return Amount{}, fmt.Errorf("the amount %q is out of range", text)
 	}
-	// Numbers in JSON lack the zeros at their end: the bill is at least exact to the cent.
+	return Amount{plugins.Nanodollars(integer.Int64()), roundingOf(decimals)}, nil
+}
+
+// parsePlainAmount is ParseAmount of few digits and no sign, as most amounts are: exports parse millions.
+func parsePlainAmount(text string, power int) (Amount, bool) {
+	whole, fraction, hasPoint := strings.Cut(text, ".")
+	decimals := len(fraction) + power
+	if whole == "" || hasPoint && fraction == "" || decimals > 9 || len(whole)+9-power > 18 {
+		return Amount{}, false
+	}
+	n := int64(0)
+	for _, digits := range [...]string{whole, fraction} {
+		for _, c := range []byte(digits) {
+			if c < '0' || c > '9' {
+				return Amount{}, false
+			}
+			n = n*10 + int64(c-'0')
+		}
+	}
+	for range 9 - decimals {
+		n *= 10
+	}
+	return Amount{plugins.Nanodollars(n), roundingOf(decimals)}, true
+}
+
+// roundingOf returns how far an amount with so many digits after the point may be from the exact one.
+// Numbers in JSON lack the zeros at their end: the bill is at least exact to the cent.
+func roundingOf(decimals int) plugins.Nanodollars {
 	rounding := plugins.Nanodollars(1)
 	for range 9 - min(max(decimals, 2), 9) {
 		rounding *= 10
 	}
-	return Amount{plugins.Nanodollars(integer.Int64()), (rounding + 1) / 2}, nil
+	return (rounding + 1) / 2
 }

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 
@@ -49,7 +51,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": cmp.Or(a.prices, catalog.Default()), "error": nil})
 		return
 	}
-	if r.Method != http.MethodPost || r.URL.Path != "/v1/request/query-clickhouse" {
+	isExport := r.URL.Path == "/v1/export"
+	if r.Method != http.MethodPost || r.URL.Path != "/v1/request/query-clickhouse" && !isExport {
 		http.NotFound(w, r)
 		return
 	}
@@ -61,6 +64,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Filter, Sort  json.RawMessage
 		Offset, Limit int
+		Columns       []string
 	}
 	err := json.NewDecoder(r.Body).Decode(&body)
 	q := &storage.RequestQuery{Offset: body.Offset, Limit: body.Limit}
@@ -86,22 +90,34 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	io.WriteString(w, `{"data":[`)
+	if isExport {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		q.Sort, q.Limit = []storage.Sort{{Key: storage.SortCreatedAt}}, len(a.records)
+	} else {
+		io.WriteString(w, `{"data":[`)
+	}
 	for i, record := range storage.Evaluate(q, a.records, func(*storage.Record) *storage.Content { return nil }) {
 		if a.breakAfter > 0 && i == a.breakAfter {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
 		}
+		if isExport {
+			a.write(w, record, body.Columns)
+			io.WriteString(w, "\n")
+			continue
+		}
 		if i > 0 {
 			io.WriteString(w, ",")
 		}
-		a.write(w, record)
+		a.write(w, record, nil)
 	}
-	io.WriteString(w, `],"error":null}`)
+	if !isExport {
+		io.WriteString(w, `],"error":null}`)
+	}
 }
 
-// write writes the fields that the commands read.
-func (a *api) write(w io.Writer, r *storage.Record) {
+// write writes the fields that the commands read, of some if they are named.
+func (a *api) write(w io.Writer, r *storage.Record, of []string) {
 	orNull := func(s string) *string {
 		if s == "" {
 			return nil
@@ -137,11 +153,14 @@ func (a *api) write(w io.Writer, r *storage.Record) {
 	if r.RespondedAt != 0 {
 		fields["response_created_at"] = r.RespondedAt
 	}
+	if of != nil {
+		maps.DeleteFunc(fields, func(name string, _ any) bool { return !slices.Contains(of, name) })
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		panic(err)
 	}
-	if a.body != "" {
+	if a.body != "" && of == nil {
 		text = append(text[:len(text)-1], `,"request_body":`+a.body+`}`...)
 	}
 	w.Write(text)

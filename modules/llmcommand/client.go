@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -172,6 +173,47 @@ func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.
 			yield(gjson.Result{}, c.noAPI(response))
 		default:
 			yield(gjson.Result{}, fmt.Errorf("%s: %w", c.address, err))
+		}
+	}
+}
+
+// exportQuery is the body of a query for all requests that a filter matches, of which the answer has
+// some fields.
+type exportQuery struct {
+	Filter  json.RawMessage `json:"filter"`
+	Columns []string        `json:"columns"`
+}
+
+// maxLine is the size of the largest line of an export, in bytes. It has no bodies.
+const maxLine = 16 << 20
+
+// export yields records as they arrive, the oldest first. An error comes last.
+func (c *client) export(ctx context.Context, q *exportQuery) iter.Seq2[gjson.Result, error] {
+	return func(yield func(gjson.Result, error) bool) {
+		response, err := c.send(ctx, http.MethodPost, "/v1/export", q)
+		if err != nil {
+			yield(gjson.Result{}, err)
+			return
+		}
+		defer response.Body.Close()
+		if response.Header.Get("Content-Type") != "application/x-ndjson" {
+			yield(gjson.Result{}, c.noAPI(response))
+			return
+		}
+		lines := bufio.NewScanner(response.Body)
+		lines.Buffer(make([]byte, 64<<10), maxLine)
+		for lines.Scan() {
+			line := lines.Bytes()
+			if !plugins.ValidJSON(line) {
+				yield(gjson.Result{}, fmt.Errorf("%s: %w", c.address, errBroken))
+				return
+			}
+			if !yield(gjson.ParseBytes(line), nil) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(gjson.Result{}, fmt.Errorf("%s: %w", c.address, broken(err)))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// pageSize is small, because records come with their bodies. Without bodies, pages have
+// pageSize is small, because records may come with their bodies. Without bodies, pages have
 // metricsPageSize.
 const (
 	pageSize        = 100
@@ -83,6 +84,8 @@ type cursor struct {
 	inputs bool // with the inputs of prompts
 	// metrics is true for records without their bodies.
 	metrics bool
+	// columns are the fields that are needed of records, beside their ids and times; nil for all.
+	columns []string
 
 	// overlap is how long before a record another may still turn up.
 	overlap storage.Timestamp
@@ -100,6 +103,9 @@ func newCursor(c *client, f storage.Filter, o order, overlap storage.Timestamp) 
 // seen before. A page that breaks off or takes too long is asked for again from
 // where it ended, with fewer records.
 func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gjson.Result) error) error {
+	if c.columns != nil {
+		return c.readColumns(ctx, since, emit)
+	}
 	limit := pageSize
 	if c.metrics {
 		limit = metricsPageSize
@@ -120,6 +126,34 @@ func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gj
 			c.forget(min(since, c.newest) - c.overlap)
 		} else {
 			offset += n
+		}
+	}
+}
+
+// readColumns is read of some fields, by start. An answer that breaks off is asked for again from where it
+// ended.
+func (c *cursor) readColumns(ctx context.Context, since storage.Timestamp, emit func(gjson.Result) error) error {
+	q := &exportQuery{Columns: slices.Compact(slices.Sorted(slices.Values(append([]string{"request_id", "request_created_at"}, c.columns...))))}
+	for {
+		q.Filter = storage.AppendJSON(nil, question.And(c.filter, c.order.since(since)))
+		begun, broke := since, false
+		for record, err := range c.client.export(ctx, q) {
+			at := since
+			if err == nil {
+				at, err = c.take(record, emit)
+			}
+			switch {
+			case err == nil && at > since:
+				since = at
+				c.forget(since)
+			case errors.Is(err, errBroken) && since > begun:
+				broke = true
+			case err != nil:
+				return err
+			}
+		}
+		if !broke {
+			return nil
 		}
 	}
 }

@@ -57,7 +57,9 @@ func export(cmd *cobra.Command, args []string) error {
 	p := progress{w: cmd.ErrOrStderr()}
 	cursor := newCursor(c, filter, byStart, 0)
 	cursor.inputs = showsContent(cmd)
-	cursor.metrics = !cursor.inputs
+	if c, ok := out.(columnar); ok && !cursor.inputs {
+		cursor.columns = c.fields()
+	}
 	err = cursor.read(ctx, 0, func(record gjson.Result) error {
 		if err := out.write(record); err != nil {
 			return err

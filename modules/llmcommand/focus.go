@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/bits"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/reconcile"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -48,13 +51,13 @@ var focusColumns = []struct {
 	{"CommitmentDiscountName", always("")},
 	{"CommitmentDiscountStatus", always("")},
 	{"CommitmentDiscountType", always("")},
-	{"ConsumedQuantity", quantity},
-	{"ConsumedUnit", tokens},
-	{"PricingQuantity", quantity},
-	{"PricingUnit", tokens},
+	{"ConsumedQuantity", func(c *charge) string { return c.consumed }},
+	{"ConsumedUnit", func(c *charge) string { return c.unit }},
+	{"PricingQuantity", func(c *charge) string { return c.quantity }},
+	{"PricingUnit", func(c *charge) string { return c.pricingUnit }},
 	{"PricingCategory", always("Standard")},
-	{"ContractedUnitPrice", always("")}, // input and output have prices of their own
-	{"ListUnitPrice", always("")},
+	{"ContractedUnitPrice", func(c *charge) string { return c.unitPrice }},
+	{"ListUnitPrice", func(c *charge) string { return c.unitPrice }},
 	{"InvoiceId", always("")}, // a provider's invoice comes later
 	{"InvoiceDetailId", always("")},
 	{"InvoiceIssuerName", provider},
@@ -71,12 +74,21 @@ var focusColumns = []struct {
 	{"ResourceId", func(c *charge) string { return c.text("model") }},
 	{"ResourceName", func(c *charge) string { return c.text("model") }},
 	{"ResourceType", always("Model")},
-	{"SkuId", func(c *charge) string { return c.text("model") }},
-	{"SkuMeter", tokens},
-	{"SkuPriceDetails", (*charge).priceDetails},
-	{"SkuPriceId", func(c *charge) string { return strings.Trim(c.text("model")+"@"+c.text("price_version"), "@") }},
+	{"SkuId", sku},
+	{"SkuMeter", func(c *charge) string { return c.unit }},
+	{"SkuPriceDetails", func(c *charge) string {
+		return ifAny(c.text("service_tier"), `{"x_ServiceTier":`+c.fields["service_tier"].Raw+`}`)
+	}},
+	{"SkuPriceId", func(c *charge) string { return sku(c) + ifAny(c.text("service_tier"), "/"+c.text("service_tier")) }},
 	{"Tags", (*charge).tags},
+	{"x_PriceVersion", func(c *charge) string { return c.text("price_version") }},
 	{"x_WeirRequestId", func(c *charge) string { return c.text("request_id") }},
+}
+
+// focusFields are the fields of records that charges are made of.
+var focusFields = []string{
+	"request_id", "request_created_at", "cost", "account", "provider", "project", "model", "request_model", "inference_geo", "total_tokens",
+	"price_version", "service_tier", "properties", "organization_id", "request_user_id", "session_id", "key_id",
 }
 
 // focusTags are the fields that become tags. Those of a provider have a prefix, so that the
@@ -90,6 +102,51 @@ var focusTags = []struct{ tag, field string }{
 type charge struct {
 	fields map[string]gjson.Result // of its record
 	at     time.Time
+	// consumed is the number of units, such as Tokens. quantity is the number of pricing units, and
+	// unitPrice the price of one.
+	consumed, unit, quantity, pricingUnit, unitPrice string
+}
+
+const (
+	// tokensPerPrice is the number of tokens that have a price in FOCUS.
+	tokensPerPrice = 1_000_000
+	// maxUnitPrice is the largest price of a column of Parquet, in billionths of a US dollar.
+	maxUnitPrice = 999_999_999_999_999_999
+)
+
+// newCharge returns the charge of a call that has a cost. FOCUS wants a quantity and a unit price of each:
+// the price is that of the call's tokens on average, because input and output have prices of their own. A
+// call without tokens, such as one for an image, is one unit.
+func newCharge(record gjson.Result, at time.Time) (*charge, error) {
+	c := &charge{fields: record.Map(), at: at}
+	c.consumed, c.unit, c.quantity, c.pricingUnit, c.unitPrice = "1.0", "Calls", "1.0", "Calls", cost(c)
+	amount, err := reconcile.ParseAmount(c.unitPrice, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cost: %w", err)
+	}
+	n := c.fields["total_tokens"].Int()
+	if n <= 0 || amount.Nanodollars < 0 {
+		return c, nil
+	}
+	high, low := bits.Mul64(uint64(amount.Nanodollars), tokensPerPrice)
+	if high >= uint64(n) {
+		return c, nil
+	}
+	price, _ := bits.Div64(high, low, uint64(n))
+	if price > maxUnitPrice {
+		return c, nil
+	}
+	// FOCUS has decimal numbers, and its validator takes a column of whole ones for another type.
+	c.consumed, c.unit = strconv.FormatInt(n, 10)+".0", "Tokens"
+	c.quantity, c.pricingUnit = decimal(n, 6), strconv.Itoa(tokensPerPrice)+" Tokens"
+	c.unitPrice = decimal(int64(price), 9)
+	return c, nil
+}
+
+// decimal is a number divided by a power of ten, with all digits after the point.
+func decimal(n int64, digits int) string {
+	text := fmt.Sprintf("%0*d", digits+1, n)
+	return text[:len(text)-digits] + "." + text[len(text)-digits:]
 }
 
 // text is a field without quotes, "" for null. Numbers keep all their digits.
@@ -122,18 +179,6 @@ func (c *charge) tags() string {
 	return string(text)
 }
 
-// priceDetails says which of a model's prices the call had. The names are Weir's.
-func (c *charge) priceDetails() string {
-	details := make(map[string]string)
-	for name, field := range map[string]string{"x_PriceVersion": "price_version", "x_ServiceTier": "service_tier"} {
-		if value := c.text(field); value != "" {
-			details[name] = value
-		}
-	}
-	text, _ := json.Marshal(details) // a map of texts
-	return ifAny(strings.Trim(string(text), "{}"), string(text))
-}
-
 // ifAny is a value if there is another one, else "".
 func ifAny(other, value string) string {
 	if other == "" {
@@ -145,21 +190,11 @@ func ifAny(other, value string) string {
 func always(value string) func(*charge) string { return func(*charge) string { return value } }
 func cost(c *charge) string                    { return c.text("cost") }
 func accountOf(c *charge) string               { return cmp.Or(c.text("account"), c.text("provider")) }
-func provider(c *charge) string                { return c.text("provider") }
-func focusTime(t time.Time) string             { return t.UTC().Format(time.RFC3339) }
-
-// quantity is a number of tokens. FOCUS has decimal numbers, and its validator takes a column of whole
-// ones for another type.
-func quantity(c *charge) string {
-	if n := c.text("total_tokens"); n != "" {
-		return n + ".0"
-	}
-	return ""
+func sku(c *charge) string {
+	return cmp.Or(c.text("model"), c.text("request_model"), c.text("provider"))
 }
-
-func tokens(c *charge) string {
-	return ifAny(c.text("total_tokens"), "Tokens")
-}
+func provider(c *charge) string    { return c.text("provider") }
+func focusTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // focusOutput writes a charge for each call that has a cost. FOCUS knows no charge whose cost is
 // unknown: such calls are counted and left out.
@@ -191,15 +226,20 @@ func newFOCUS(w, stderr io.Writer) (*focusOutput, error) {
 	return &focusOutput{rows: rows, stderr: stderr}, rows.Write(names)
 }
 
+func (o *focusOutput) fields() []string { return focusFields }
+
 func (o *focusOutput) write(record gjson.Result) error {
 	at, err := storage.ParseTimestamp(record.Get("request_created_at").Str)
 	if err != nil {
 		return err
 	}
-	c := &charge{record.Map(), at.Time().UTC()}
-	if c.text("cost") == "" {
+	if record.Get("cost").Type == gjson.Null {
 		o.unpriced++
 		return nil
+	}
+	c, err := newCharge(record, at.Time().UTC())
+	if err != nil {
+		return err
 	}
 	row := make([]string, len(focusColumns))
 	for i, column := range focusColumns {

@@ -28,6 +28,12 @@ type output interface {
 	flush() error
 }
 
+// columnar is an output that needs some fields of records alone.
+type columnar interface {
+	// fields are the names of the fields, as answers have them.
+	fields() []string
+}
+
 // addOutputFlags adds the flags that newOutput reads. The first format is the
 // default.
 func addOutputFlags(cmd *cobra.Command, formats ...string) {
@@ -173,6 +179,14 @@ func newCSV(w io.Writer, columns []column) (*csvOutput, error) {
 		}
 	}
 	return o, o.w.Write(headings)
+}
+
+func (o *csvOutput) fields() (names []string) {
+	for _, c := range o.columns {
+		name, _, _ := strings.Cut(c.path, ".")
+		names = append(names, name)
+	}
+	return names
 }
 
 func (o *csvOutput) write(record gjson.Result) error {

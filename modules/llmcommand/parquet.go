@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -149,6 +151,8 @@ func kindOf(c *storage.Column) parquet.Kind {
 	}
 	return parquet.Text
 }
+
+func (o *parquetOutput) fields() []string { return slices.Collect(maps.Keys(o.columnOf)) }
 
 func (o *parquetOutput) write(record gjson.Result) error {
 	at, err := storage.ParseTimestamp(record.Get("request_created_at").Str)

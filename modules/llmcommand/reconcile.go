@@ -193,7 +193,7 @@ func readCalls(ctx context.Context, c *client, providers []string, window reconc
 	}
 	p := progress{w: c.stderr}
 	cursor := newCursor(c, filter, byStart, 0)
-	cursor.metrics = true
+	cursor.columns = callFields
 	err = cursor.read(ctx, storage.Millis(padded.From.Time()), func(record gjson.Result) error {
 		call, err := callOf(record)
 		if err != nil {
@@ -210,6 +210,14 @@ func readCalls(ctx context.Context, c *client, providers []string, window reconc
 }
 
 // callOf reads what is compared of a record.
+// callFields are the fields that callOf reads.
+var callFields = []string{
+	"request_id", "request_created_at", "response_created_at", "provider", "account", "model", "response_model", "request_model", "service_tier",
+	"inference_geo", "response_id", "response_status", "end_state", "cache_reference_id", "is_subscription", "is_cost_counted", "cost", "list_cost",
+	"prompt_tokens", "completion_tokens", "prompt_cache_read_tokens", "prompt_cache_write_tokens", "prompt_cache_write_1h_tokens",
+	"reasoning_tokens", "web_searches",
+}
+
 func callOf(record gjson.Result) (*reconcile.Call, error) {
 	text := func(field string) string { return record.Get(field).Str }
 	count := func(field string) plugins.Count {

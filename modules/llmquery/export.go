@@ -51,15 +51,26 @@ func (c *call) parseExport() (*requestExport, error) {
 		x.shape = shape{content: content, inputs: content, oneLine: true, exportOf: x.query.Filter}
 	}
 	if b.json("columns") != nil {
-		x.columns = b.texts("columns", maxColumns)
-		for _, name := range x.columns {
-			if !slices.Contains(tableColumns, name) && !strings.HasPrefix(name, propertyColumn) {
+		names := b.texts("columns", maxColumns)
+		if x.isTable {
+			x.columns = names
+		}
+		for _, name := range names {
+			i := slices.IndexFunc(shown, func(c shownColumn) bool { return c.Shown() == name })
+			switch {
+			case x.isTable && !slices.Contains(tableColumns, name) && !strings.HasPrefix(name, propertyColumn):
 				b.fail("columns", "a field of records or property:<name> is expected, not %q", name)
+			case x.isTable:
+			case i < 0:
+				b.fail("columns", "a field of records is expected, not %q", name)
+			default:
+				x.shape.columns = append(x.shape.columns, shown[i])
 			}
 		}
-		if !x.isTable {
-			b.fail("columns", "only a table has columns: add \"format\": %q", formatCSV)
+		if !x.isTable && b.json("includeContent") != nil && content {
+			b.fail("includeContent", "lines with columns have no bodies: leave one of both out")
 		}
+		x.shape.content, x.shape.inputs = false, false
 	}
 	if !x.isTable && format != "" && format != formatNDJSON {
 		b.fail("format", "one of %s, %s is expected, not %q", formatNDJSON, formatCSV, format)

@@ -113,7 +113,10 @@ func TestExportOfChosenColumns(t *testing.T) {
 	if want := "property:Team,model,property:a.b,request_user_id\n'=care,m,c,ada\n"; body != want {
 		t.Errorf("the table is %q, want %q", body, want)
 	}
-	for _, wrong := range []string{`{"format":"csv","columns":["colour"]}`, `{"columns":["model"]}`} {
+	if _, _, body := s.fetch("POST", "/v1/export", "root", `{"columns":["model","properties","total_tokens"]}`); body != `{"model":"m","properties":{"Team":"=care","a.b":"c"},"total_tokens":null}`+"\n" {
+		t.Errorf("the line is %q", body)
+	}
+	for _, wrong := range []string{`{"format":"csv","columns":["colour"]}`, `{"columns":["property:Team"]}`, `{"columns":["model"],"includeContent":true}`} {
 		if response, answer := s.do("POST", "/v1/export", "root", wrong); response.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", wrong, response.StatusCode, answer)
 		}

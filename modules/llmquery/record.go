@@ -23,7 +23,11 @@ func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape
 		content = new(storage.Content)
 	}
 	b = append(b, '{')
-	for i, c := range shown {
+	columns := shown
+	if s.columns != nil {
+		columns = s.columns
+	}
+	for i, c := range columns {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -218,6 +222,8 @@ type shape struct {
 	charges         *catalog.Catalog
 	// oneLine: the record is a line, or a part of a line.
 	oneLine bool
+	// columns are the values of a record, nil for all.
+	columns []shownColumn
 	// exportOf is the filter of an export, nil for other answers.
 	exportOf storage.Filter
 }
