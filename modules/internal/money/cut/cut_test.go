@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -229,6 +230,44 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		}
 		if !s.over {
 			t.Errorf("%s: %d choices or items are kept", d, n)
+		}
+	}
+}
+
+// What is kept of an answer of many parts, or of many choices in one event, grows as the answer does.
+func TestCostOfPartsIsLinear(t *testing.T) {
+	allocated := func(d plugins.Dialect, event, part string, parts int) uint64 {
+		s := stream{dialect: newDialect(d), left: 1 << 40}
+		s.pass(nil, []byte("data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[]}}\n\n"))
+		var events bytes.Buffer
+		if part != "" {
+			var all []string
+			for i := range parts {
+				all = append(all, fmt.Sprintf(part, i))
+			}
+			fmt.Fprintf(&events, "data: "+event+"\n\n", strings.Join(all, ","))
+		} else {
+			for i := range parts {
+				fmt.Fprintf(&events, "data: "+event+"\n\n", i)
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s.pass(nil, events.Bytes())
+		s.end(nil, gjson.Result{})
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	for name, c := range map[string]struct {
+		d           plugins.Dialect
+		event, part string
+	}{
+		"parts of an item":       {plugins.Responses, `{"type":"response.content_part.added","output_index":0,"content_index":%d,"part":{"type":"output_text","text":""}}`, ""},
+		"choices of an event":    {plugins.Chat, `{"choices":[%s]}`, `{"index":%d,"delta":{}}`},
+		"candidates of an event": {plugins.GenerateContent, `{"candidates":[%s]}`, `{"index":%d}`},
+	} {
+		if few, many := allocated(c.d, c.event, c.part, 500), allocated(c.d, c.event, c.part, 4000); many > 20*few {
+			t.Errorf("%s: 500 take %d bytes, and 4,000 take %d", name, few, many)
 		}
 	}
 }

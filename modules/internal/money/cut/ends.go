@@ -36,12 +36,12 @@ type choices struct {
 
 func (c *choices) size() int { return len(c.open) * choiceSize }
 
-// begin opens a choice of an event.
-func (c *choices) begin(e gjson.Result, index int64, end string) {
+// begin opens a choice.
+func (c *choices) begin(index int64, end string) {
 	if c.open == nil {
 		c.open = make(map[int64]string)
 	}
-	c.chunk, c.open[index] = strings.Clone(e.Raw), end
+	c.open[index] = end
 }
 
 // ends returns the ends of the open choices, by their index.
@@ -58,8 +58,12 @@ type chat struct{ choices }
 func (*chat) read(e gjson.Result) int64 { return bound.TextLength(e.Get("choices")) }
 
 func (c *chat) keep(e gjson.Result) {
-	for _, choice := range e.Get("choices").Array() {
-		c.begin(e, choice, "{}")
+	choices := e.Get("choices").Array()
+	if len(choices) > 0 {
+		c.chunk = strings.Clone(e.Raw)
+	}
+	for _, choice := range choices {
+		c.begin(choice, "{}")
 		if choice.Get("finish_reason").Str != "" {
 			delete(c.open, choice.Get("index").Int())
 		}
@@ -67,22 +71,26 @@ func (c *chat) keep(e gjson.Result) {
 }
 
 // begin opens a choice, with what its last chunk adds.
-func (c *chat) begin(e, choice gjson.Result, delta string) {
+func (c *chat) begin(choice gjson.Result, delta string) {
 	what, index := `"delta":`+delta, choice.Get("index").Int()
 	if choice.Get("text").Exists() {
 		what = `"text":""`
 	}
-	c.choices.begin(e, index, fmt.Sprintf(`{"index":%d,%s,"logprobs":null,"finish_reason":"length"}`, index, what))
+	c.choices.begin(index, fmt.Sprintf(`{"index":%d,%s,"logprobs":null,"finish_reason":"length"}`, index, what))
 }
 
 func (c *chat) end(b []byte, unsent gjson.Result) []byte {
 	for _, choice := range unsent.Get("choices").Array() {
 		if c.open[choice.Get("index").Int()] == "" { // it is the first of its choice
-			c.begin(unsent, choice, `{"role":"assistant","content":""}`)
+			c.begin(choice, `{"role":"assistant","content":""}`)
 		}
 	}
+	if c.chunk == "" {
+		c.chunk = unsent.Raw
+	}
+	without := set(c.chunk, "choices", []any{})
 	for _, choice := range c.ends() {
-		if chunk, err := sjson.SetRaw(c.chunk, "choices", "["+choice+"]"); err == nil {
+		if chunk, err := sjson.SetRaw(without, "choices", "["+choice+"]"); err == nil {
 			b = appendEvent(b, "", chunk)
 		}
 	}
@@ -141,23 +149,28 @@ func (*gemini) read(e gjson.Result) (written int64) {
 }
 
 func (g *gemini) keep(e gjson.Result) {
-	for _, candidate := range e.Get("candidates").Array() {
-		g.begin(e, candidate)
+	candidates := e.Get("candidates").Array()
+	if len(candidates) > 0 {
+		g.chunk = strings.Clone(e.Raw)
+	}
+	for _, candidate := range candidates {
+		g.begin(candidate)
 		if candidate.Get("finishReason").Str != "" {
 			delete(g.open, candidate.Get("index").Int())
 		}
 	}
 }
 
-func (g *gemini) begin(e, candidate gjson.Result) {
+func (g *gemini) begin(candidate gjson.Result) {
 	index := candidate.Get("index").Int()
-	g.choices.begin(e, index, fmt.Sprintf(`{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"MAX_TOKENS","index":%d}`, index))
+	g.choices.begin(index, fmt.Sprintf(`{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"MAX_TOKENS","index":%d}`, index))
 }
 
 func (g *gemini) end(b []byte, unsent gjson.Result) []byte {
 	if g.chunk == "" {
+		g.chunk = unsent.Raw
 		for _, candidate := range unsent.Get("candidates").Array() {
-			g.begin(unsent, candidate)
+			g.begin(candidate)
 		}
 	}
 	chunk, err := sjson.SetRaw(g.chunk, "candidates", "["+strings.Join(g.ends(), ",")+"]")

@@ -1,7 +1,6 @@
 package cut
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -18,24 +17,45 @@ type responses struct {
 
 // item is an item of the output.
 type item struct {
-	json  string
-	done  bool
-	texts []*text
+	json   string // without the parts that events have added to its lists, until it is done
+	done   bool
+	parts  []*part // the item itself, and the parts of its lists, in the order of their beginning
+	placed map[place]*part
 }
 
-// text is what deltas add to an item.
-type text struct {
-	kind   string // of its events, as in `response.output_text`
-	list   string // of the parts in the item; "" for a field of the item itself
-	field  string
-	index  int64 // in the list
+// place is where a part is in an item: list is "" for the item itself.
+type place struct {
+	list  string
+	index int64
+}
+
+// part is a part of an item, or the item itself, with the text that deltas add to it.
+type part struct {
+	place
+	json   string // of the part, "" for the item itself
+	kind   string // of the text's events, as in `response.output_text`; "" for no text
+	field  string // of the text
 	text   strings.Builder
-	closed bool // there is an event for its end
-	ended  bool // and for that of its part
+	closed bool // there is an event for the end of the text
+	ended  bool // and for that of the part
 }
 
 // indexes are the keys of events that tell the index of a part, by the list that has the part.
 var indexes = map[string]string{"content": "content_index", "summary": "summary_index"}
+
+// lists are the lists whose parts have texts of a kind. Other texts are the item's own.
+var lists = map[string]string{
+	"response.output_text": "content", "response.refusal": "content", "response.reasoning_text": "content",
+	"response.reasoning_summary_text": "summary",
+}
+
+// placeIn returns the place in a list that an event is about.
+func placeIn(list string, e gjson.Result) place {
+	if list == "" {
+		return place{}
+	}
+	return place{list, e.Get(indexes[list]).Int()}
+}
 
 // partDone are the events that end a part, by its list.
 var partDone = map[string]string{"content": "response.content_part.done", "summary": "response.reasoning_summary_part.done"}
@@ -74,8 +94,8 @@ func (r *responses) keep(e gjson.Result) {
 		r.added += len(e.Raw)
 	}
 	if kind == "response.output_item.added" && index == int64(len(r.items)) {
-		i := &item{json: strings.Clone(e.Get("item").Raw)}
-		i.begin("", 0, e.Get("item"))
+		i := &item{json: strings.Clone(e.Get("item").Raw), placed: make(map[place]*part)}
+		i.begin(place{}, e.Get("item"))
 		r.items = append(r.items, i)
 	}
 	if index < 0 || index >= int64(len(r.items)) {
@@ -100,37 +120,35 @@ func (r *responses) keep(e gjson.Result) {
 func (r *responses) size() int { return r.added }
 
 func (i *item) addPart(list string, e gjson.Result) {
-	part := e.Get("part")
-	if changed, err := sjson.SetRaw(i.json, list+".-1", part.Raw); err == nil {
-		i.json = changed
-	}
-	i.begin(list, e.Get(indexes[list]).Int(), part)
+	i.begin(placeIn(list, e), e.Get("part")).json = strings.Clone(e.Get("part").Raw)
 }
 
-// begin adds the text of an item or of its part.
-func (i *item) begin(list string, index int64, of gjson.Result) {
-	if names, ok := texts[of.Get("type").Str]; ok {
-		i.texts = append(i.texts, &text{kind: names[0], list: list, field: names[1], index: index})
-	}
+// begin adds a part, or the item itself.
+func (i *item) begin(at place, of gjson.Result) *part {
+	names := texts[of.Get("type").Str]
+	p := &part{place: at, kind: names[0], field: names[1]}
+	i.parts = append(i.parts, p)
+	i.placed[at] = p
+	return p
 }
 
 func (i *item) endPart(list string, e gjson.Result) {
-	for _, t := range i.texts {
-		t.ended = t.ended || t.list == list && t.index == e.Get(indexes[list]).Int()
+	if p := i.placed[placeIn(list, e)]; p != nil {
+		p.ended = true
 	}
 }
 
 // add takes a delta, or the end of a text.
 func (i *item) add(kind string, e gjson.Result) {
-	for _, t := range i.texts {
-		if end, ok := strings.CutPrefix(kind, t.kind); ok && (t.list == "" || t.index == e.Get(indexes[t.list]).Int()) {
-			switch end {
-			case ".delta":
-				t.text.WriteString(e.Get("delta").Str)
-			case ".done":
-				t.closed = true
-			}
-		}
+	kind, delta := strings.CutSuffix(kind, ".delta")
+	kind, done := strings.CutSuffix(kind, ".done")
+	p := i.placed[placeIn(lists[kind], e)]
+	switch {
+	case p == nil || p.kind != kind:
+	case delta:
+		p.text.WriteString(e.Get("delta").Str)
+	case done:
+		p.closed = true
 	}
 }
 
@@ -163,27 +181,44 @@ func (r *responses) event(b []byte, kind, e, field, value string) []byte {
 // close ends an item that is open, with its texts and parts.
 func (r *responses) close(b []byte, n int, i *item) []byte {
 	id := gjson.Get(i.json, "id").Str
-	begin := func(kind string) string {
-		return set(set(set("{}", "type", kind), "item_id", id), "output_index", n)
+	begin := func(kind string, at place) string {
+		e := set(set(set("{}", "type", kind), "item_id", id), "output_index", n)
+		if at.list != "" {
+			e = set(e, indexes[at.list], at.index)
+		}
+		return e
 	}
-	for _, t := range i.texts {
-		path := t.field
-		if t.list != "" {
-			path = fmt.Sprintf("%s.%d.%s", t.list, t.index, t.field)
+	added := make(map[string][]string) // parts, by their list
+	for _, p := range i.parts {
+		of := &i.json
+		if p.list != "" {
+			of = &p.json
 		}
-		i.json = set(i.json, path, t.text.String())
-		e, part := begin(t.kind+".done"), begin(partDone[t.list])
-		if t.list != "" {
-			e, part = set(e, indexes[t.list], t.index), set(part, indexes[t.list], t.index)
+		if p.kind != "" {
+			*of = set(*of, p.field, p.text.String())
 		}
-		if t.kind == "response.output_text" {
-			e, _ = sjson.SetRaw(e, "logprobs", "[]")
+		if p.kind != "" && !p.closed {
+			e := begin(p.kind+".done", p.place)
+			if p.kind == "response.output_text" {
+				e, _ = sjson.SetRaw(e, "logprobs", "[]")
+			}
+			b = r.event(b, p.kind+".done", e, p.field, gjson.Get(*of, p.field).Raw)
 		}
-		if !t.closed {
-			b = r.event(b, t.kind+".done", e, t.field, gjson.Get(i.json, path).Raw)
+		if p.list == "" {
+			continue
 		}
-		if t.list != "" && !t.ended {
-			b = r.event(b, partDone[t.list], part, "part", gjson.Get(i.json, fmt.Sprintf("%s.%d", t.list, t.index)).Raw)
+		added[p.list] = append(added[p.list], p.json)
+		if p.kind != "" && !p.ended {
+			b = r.event(b, partDone[p.list], begin(partDone[p.list], p.place), "part", p.json)
+		}
+	}
+	for list, parts := range added {
+		var all []string
+		for _, part := range gjson.Get(i.json, list).Array() {
+			all = append(all, part.Raw)
+		}
+		if changed, err := sjson.SetRaw(i.json, list, "["+strings.Join(append(all, parts...), ",")+"]"); err == nil {
+			i.json = changed
 		}
 	}
 	if gjson.Get(i.json, "status").Exists() {
