@@ -14,12 +14,11 @@ import (
 
 // item says which parts of an item a stream has reported so far.
 type item struct {
-	added     bool   // its beginning
-	ended     bool   // all of it
-	callID    string // of a call that has begun
-	isCall    bool   // it is a call that has begun
-	comments  bool   // its text is no part of the answer
-	annotated int    // how many annotations
+	added     bool // its beginning
+	ended     bool // all of it
+	isCall    bool // it is a call that has begun
+	comments  bool // its text is no part of the answer
+	annotated int  // how many annotations
 	sent      [kinds]int
 }
 
@@ -137,28 +136,25 @@ func (d *decoder) endItem(key int, v gjson.Result) {
 
 // keyOf returns the key of an item at an index: that of the call with its id, if there is one.
 func (d *decoder) keyOf(index int, v gjson.Result) int {
-	if id := v.Get("call_id").Str; id != "" {
-		for key, i := range d.items {
-			if i.callID == id {
-				return key
-			}
-		}
+	if key, ok := d.calls[v.Get("call_id").Str]; ok {
+		return key
 	}
 	return index
 }
 
 // openCall returns the key of the call that arguments at an index belong to: that of the index, or
-// of the last call if there is no item at the index. ok is false if there is none.
+// of the call that began last and is open if there is no item at the index. ok is false if there is none.
 func (d *decoder) openCall(index int) (key int, ok bool) {
 	if i := d.items[index]; i != nil {
 		return index, i.isCall
 	}
-	for k, i := range d.items {
-		if i.isCall && !i.ended && (!ok || k > key) {
-			key, ok = k, true
+	for len(d.begun) > 0 {
+		if key = d.begun[len(d.begun)-1]; !d.items[key].ended {
+			return key, true
 		}
+		d.begun = d.begun[:len(d.begun)-1]
 	}
-	return key, ok
+	return 0, false
 }
 
 func (d *decoder) message(key int, i *wholeItem, v gjson.Result) {
@@ -206,9 +202,18 @@ func (d *decoder) logprobs(key int, v gjson.Result) {
 
 // call begins a call.
 func (d *decoder) call(key int, v gjson.Result) {
-	i := d.item(key)
-	i.isCall, i.callID = true, v.Get("call_id").Str
-	d.a.Call(key, v.Get("call_id").Str, translate.FlatName(v))
+	id := v.Get("call_id").Str
+	if i := d.item(key); !i.isCall {
+		i.isCall = true
+		d.begun = append(d.begun, key)
+	}
+	if _, known := d.calls[id]; !known && id != "" {
+		if d.calls == nil {
+			d.calls = make(map[string]int)
+		}
+		d.calls[id] = key
+	}
+	d.a.Call(key, id, translate.FlatName(v))
 }
 
 // annotate adds an annotation, with what clients rely on and xAI leaves out.

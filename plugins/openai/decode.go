@@ -20,7 +20,9 @@ func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 // to, and little else: ids may change, and items end before they begin.
 type decoder struct {
 	a     *translate.Assembler
-	items map[int]*item // that a stream has reported, by output_index
+	items map[int]*item  // that a stream has reported, by output_index
+	calls map[string]int // the keys of the calls in items, by call_id
+	begun []int          // the keys of the calls in items, in the order of their beginning; ended ones may be missing
 }
 
 // object reads an answer that is not a stream.
