@@ -22,16 +22,16 @@ func exampleArguments(schema json.RawMessage) []byte {
 	if !root.IsObject() {
 		return []byte("{}")
 	}
-	e := exampler{root: root}
+	e := exampler{targets: translate.References{Root: root}}
 	e.object(root, 0)
 	return e.buf
 }
 
 // exampler writes the smallest instance that a schema lets it guess.
 type exampler struct {
-	root gjson.Result // where "$ref" points into
-	refs int          // followed so far
-	buf  []byte
+	targets translate.References // of "$ref"
+	refs    int                  // followed so far
+	buf     []byte
 }
 
 func (e *exampler) value(s gjson.Result, depth int) {
@@ -109,5 +109,5 @@ func (e *exampler) resolve(ref string) gjson.Result {
 		return gjson.Result{}
 	}
 	e.refs++
-	return translate.Resolve(e.root, ref)
+	return e.targets.Resolve(ref)
 }

@@ -32,8 +32,8 @@ func acceptable(p *translate.Request, field string, schema json.RawMessage) (jso
 	if len(schema) > maxInlined || !has(`"$ref"`) && !has(`"const"`) && !has(`"allOf"`) && !has(`"enum"`) && !has("true") {
 		return schema, nil
 	}
-	w := schemaWriter{field: field, root: gjson.ParseBytes(schema)}
-	written := w.appendSchema(nil, w.root)
+	w := schemaWriter{field: field, refs: translate.References{Root: gjson.ParseBytes(schema)}}
+	written := w.appendSchema(nil, w.refs.Root)
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -45,13 +45,13 @@ func acceptable(p *translate.Request, field string, schema json.RawMessage) (jso
 
 // schemaWriter writes a schema as the provider takes it.
 type schemaWriter struct {
-	field     string       // of the request, for errors
-	root      gjson.Result // the schema, into which references point
-	enclosing []string     // the inlined references in which the writer is, the outermost first
-	inlined   int          // how many references were inlined
-	work      int          // how many bytes of schemas were read
-	drops     bool         // what narrows a schema was left out
-	err       error        // the first reference that points nowhere
+	field     string               // of the request, for errors
+	refs      translate.References // of the schema
+	enclosing []string             // the inlined references in which the writer is, the outermost first
+	inlined   int                  // how many references were inlined
+	work      int                  // how many bytes of schemas were read
+	drops     bool                 // what narrows a schema was left out
+	err       error                // the first reference that points nowhere
 }
 
 func (w *schemaWriter) appendSchema(b []byte, schema gjson.Result) []byte {
@@ -256,7 +256,7 @@ func (w *schemaWriter) inlines(schema gjson.Result, ref string, size int) bool {
 
 // resolve returns what a reference within the schema points to, such as "#/$defs/place".
 func (w *schemaWriter) resolve(ref string) gjson.Result {
-	v := translate.Resolve(w.root, ref)
+	v := w.refs.Resolve(ref)
 	if v.Type == gjson.True { // it takes any value
 		return gjson.Result{}
 	}

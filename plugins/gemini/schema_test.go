@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // The provider refuses what stands beside a reference, allOf and const, in the schemas of tools
@@ -93,8 +94,8 @@ func TestSchemasCostLittle(t *testing.T) {
 		"deep in allOf":  strings.Repeat(`{"allOf":[`, 20000) + `{"const":1}` + strings.Repeat(`]}`, 20000),
 		"one many times": `{"allOf":[` + strings.Repeat(`{"$ref":"#/$defs/T","title":"t"},`, 3000) + `{}],"$defs":{"T":{"properties":{"a":{"description":"` + strings.Repeat("d", 100_000) + `"}}}}}`,
 	} {
-		w := schemaWriter{root: gjson.Parse(schema)}
-		if written := w.appendSchema(nil, w.root); len(written) > 4*maxInlined || w.work > 2*maxWork {
+		w := schemaWriter{refs: translate.References{Root: gjson.Parse(schema)}}
+		if written := w.appendSchema(nil, w.refs.Root); len(written) > 4*maxInlined || w.work > 2*maxWork {
 			t.Errorf("%s: %d bytes, %d bytes read", name, len(written), w.work)
 		}
 	}

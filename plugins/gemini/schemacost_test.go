@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // A schema of many parts costs little more than to read it as JSON.
@@ -38,8 +40,8 @@ func TestCostOfSchemasIsLinear(t *testing.T) {
 			_ = json.Unmarshal([]byte(schema), &v)
 		})
 		written := cost(func() {
-			w := schemaWriter{root: gjson.Parse(schema)}
-			w.appendSchema(nil, w.root)
+			w := schemaWriter{refs: translate.References{Root: gjson.Parse(schema)}}
+			w.appendSchema(nil, w.refs.Root)
 		})
 		if written > 15*read {
 			t.Errorf("%s: %v, and %v to read them", c.name, written, read)

@@ -25,7 +25,7 @@ func OneObject(schema json.RawMessage, work *int) (one json.RawMessage, joined [
 	if len(joined) == 0 {
 		return schema, nil, nil
 	}
-	o := rootObject{root: root, work: work, types: make(map[string][]string), seen: make(map[[2]string]bool), targets: make(map[string]map[string]bool)}
+	o := rootObject{refs: References{Root: root}, work: work, types: make(map[string][]string), seen: make(map[[2]string]bool), targets: make(map[string]map[string]bool)}
 	required := o.add(root)
 	if *work > maxRootWork {
 		return nil, nil, ErrTooManyAlternatives
@@ -61,7 +61,7 @@ var ErrTooManyAlternatives = errors.New("there are too many alternatives at its 
 
 const (
 	// maxRootWork bounds, in bytes, what is read of the schemas of a request while their alternatives are
-	// joined: each alternative with all within it, and the whole schema for each target of a $ref.
+	// joined: each alternative with all within it, and what the references lead through.
 	maxRootWork = 32 << 20
 	// itemWork is the work, in bytes, for an alternative, or for a name that one requires, beside its text.
 	itemWork = 64
@@ -69,7 +69,7 @@ const (
 
 // rootObject collects the properties of an object that is described by alternatives.
 type rootObject struct {
-	root    gjson.Result
+	refs    References
 	work    *int                       // in bytes, for all tools of the request
 	names   []string                   // of the properties, in their order
 	types   map[string][]string        // the schemas of the properties, by name
@@ -126,10 +126,12 @@ func (o *rootObject) target(ref string) (required map[string]bool) {
 	required, ok = o.targets[pointer]
 	if !ok {
 		o.targets[pointer] = nil
-		if *o.work += len(o.root.Raw); *o.work > maxRootWork {
+		read := o.refs.Read
+		target := o.refs.Resolve(ref)
+		if *o.work += o.refs.Read - read; *o.work > maxRootWork {
 			return nil
 		}
-		required = o.add(Resolve(o.root, ref))
+		required = o.add(target)
 		o.targets[pointer] = required
 	}
 	return required
