@@ -95,7 +95,7 @@ func (s *webSocket) Request() (*http.Request, error) {
 	query.Set("model", a.target.Model)
 	req.URL.RawQuery = query.Encode()
 	passFields(req.Header, a.call.r.Header,
-		"Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol")
+		"Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Protocol") // no extension: a compressed message could tell the key
 	if a.shares() {
 		for _, prefix := range accountProtocols {
 			takeProtocol(req.Header, prefix)
@@ -148,11 +148,11 @@ type realtime struct {
 func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	a := s.a
 	upstream, ok := resp.Body.(io.ReadWriteCloser)
-	if !ok || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") {
+	if !ok || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") || resp.Header.Get("Sec-Websocket-Extensions") != "" {
 		return a.fail(storage.UpstreamAborted, plugins.Upstream("The provider has opened no WebSocket."), routing.Failover)
 	}
 	header := a.client.w.Header()
-	for _, name := range []string{"Connection", "Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol"} {
+	for _, name := range []string{"Connection", "Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol"} {
 		if values := resp.Header.Values(name); values != nil {
 			header[name] = values // as RFC 6455 spells it, because there are clients who do not ignore case
 		}

@@ -110,14 +110,17 @@ func NewTransport(rt http.RoundTripper) Transport { return Transport{rt} }
 
 // Send sends a request with the account's key. Only a bill may call it, so that no call reaches a
 // provider without having been admitted. No answer of the provider tells the key: its body is decoded
-// and masked. A WebSocket is neither.
+// and masked. So are the frames of a WebSocket, which must not be compressed.
 func (a *Account) Send(req *http.Request) (*http.Response, error) {
 	resp, err := a.Transport.through.RoundTrip(a.sign(req))
-	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
-		decode(resp)
-		a.maskKey(resp)
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		decode(resp)
+	}
+	a.maskKey(resp)
+	return resp, nil
 }
 
 // Probe asks whether the account's address answers. The request has no credentials, so

@@ -2,10 +2,8 @@ package providers
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"net/http"
-	"strings"
 )
 
 // minMaskedKey is how long a key is at least that is looked for in answers, in bytes. Shorter ones are
@@ -15,17 +13,26 @@ const minMaskedKey = 12
 // maskKey puts asterisks in the place of the account's key in an answer of the provider, which has no
 // encoding. Some repeat the key that they refuse (https://github.com/BerriAI/litellm/issues/18731), also
 // with the status 200 or within a stream, and clients, records and logs get the words of the provider.
+// The messages of a WebSocket are masked, too, unless they are compressed.
 func (a *Account) maskKey(resp *http.Response) {
 	if len(a.key) < minMaskedKey {
 		return
 	}
+	secret := []byte(a.key)
 	for _, values := range resp.Header {
 		for i, value := range values {
-			values[i] = strings.ReplaceAll(value, a.key, strings.Repeat("*", len(a.key)))
+			masked := []byte(value)
+			maskSecret(masked, secret)
+			values[i] = string(masked)
 		}
 	}
-	body := &maskedBody{body: resp.Body, secret: []byte(a.key)}
-	resp.Body = readCloser{bufio.NewReaderSize(body, max(minRead, 2*len(a.key))), resp.Body}
+	size := max(minRead, 2*maxEscape*len(secret))
+	if socket, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		frames := &maskedFrames{socket: bufio.NewReader(socket), secret: secret}
+		resp.Body = readWriteCloser{bufio.NewReaderSize(frames, size), socket, socket}
+		return
+	}
+	resp.Body = readCloser{bufio.NewReaderSize(&maskedBody{body: resp.Body, secret: secret}, size), resp.Body}
 }
 
 // minRead is how many bytes of a masked body are read at once at least. io.ReadAll begins with as many.
@@ -37,54 +44,37 @@ type readCloser struct {
 	io.Closer
 }
 
+// readWriteCloser reads a connection in another way.
+type readWriteCloser struct {
+	io.Reader
+	io.Writer
+	io.Closer
+}
+
 // maskedBody reads a body with asterisks in the place of a secret, so that the body keeps its length. It
-// masks in the reader's own bytes, which must be more than the secret has, and holds back only what the
-// secret may begin with.
+// masks in the reader's own bytes, which must be more than the escaped secret has, and holds back only what
+// the secret may begin with.
 type maskedBody struct {
 	body   io.Reader
 	secret []byte
-	begun  int   // bytes of the secret that were read last, and are held back
-	err    error // of body
+	begun  []byte // what was read last and the secret may begin with, which is held back
+	err    error  // of body
 }
 
 func (m *maskedBody) Read(p []byte) (int, error) {
 	for m.err == nil {
-		n := copy(p, m.secret[:m.begun])
+		n := copy(p, m.begun)
 		var read int
 		read, m.err = m.body.Read(p[n:])
 		text := p[:n+read]
-		m.mask(text)
-		m.begun = 0
-		if m.err == nil {
-			m.begun = m.beginning(text)
+		begun := maskSecret(text, m.secret)
+		if m.err != nil {
+			begun = 0
 		}
-		if n := len(text) - m.begun; n > 0 {
+		m.begun = append(m.begun[:0], text[len(text)-begun:]...)
+		if n := len(text) - begun; n > 0 {
 			return n, nil
 		}
 	}
 	return 0, m.err
-}
-
-func (m *maskedBody) mask(text []byte) {
-	for i := bytes.Index(text, m.secret); i >= 0; i = bytes.Index(text, m.secret) {
-		for n := range m.secret {
-			text[i+n] = '*'
-		}
-		text = text[i+len(m.secret):]
-	}
-}
-
-// beginning returns how many bytes at the end of a text may be the beginning of the secret.
-func (m *maskedBody) beginning(text []byte) int {
-	text = text[max(0, len(text)-len(m.secret)+1):]
-	for {
-		i := bytes.IndexByte(text, m.secret[0])
-		if i < 0 {
-			return 0
-		}
-		if text = text[i:]; bytes.HasPrefix(m.secret, text) {
-			return len(text)
-		}
-		text = text[1:]
-	}
 }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/gobwas/ws"
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -28,6 +31,9 @@ func TestAnswersDoNotTellTheKey(t *testing.T) {
 		{key, 400, "sk-aaab-aaa" + key + " and sk-aaab-aaac-012", "sk-aaab-aaa***************** and sk-aaab-aaac-012"},
 		{key, 500, "", ""},
 		{key, 200, `{"base_resp":{"status_code":2049,"status_msg":"invalid api key ` + key + `"}}`, `{"base_resp":{"status_code":2049,"status_msg":"invalid api key *****************"}}`},
+		{key, 401, `{"error":"no \u0073k-aaab\u002Daaac-0123, \\u0073k-aaab-aaac-012\\\u0033 or \u0073k"}`, `{"error":"no ***************************, ****************************** or \u0073k"}`},
+		{"a+b/c=d/efgh+=", 401, `{"error":"a\u002bb\/c\u003dd\\/efgh+= at ?key=a%2Bb%2fc%3Dd/efgh%2B%3d, 50% \n a+b\/c=d"}`, `{"error":"*************************** at ?key=************************, 50% \n a+b\/c=d"}`},
+		{key, 400, `\u0073k-aaab-aaac-012\u003`, `\u0073k-aaab-aaac-012\u003`},
 		{"EMPTY", 400, "The input is EMPTY.", "The input is EMPTY."},
 		{"", 400, "no key", "no key"},
 	} {
@@ -55,6 +61,33 @@ func TestUnknownEncodingsAreNotRead(t *testing.T) {
 	resp := answerTo(t, "sk-aaab-aaac-0123", http.StatusOK, "x-odd", strings.NewReader("xyz"))
 	if got, err := io.ReadAll(resp.Body); len(got) > 0 || err == nil || !strings.Contains(err.Error(), `"x-odd"`) {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A WebSocket whose messages repeat the key does not tell it, and no message waits for the next one.
+func TestWebSocketsDoNotTellTheKey(t *testing.T) {
+	const key = "sk-aaab-aaac-0123"
+	provider, gateway := net.Pipe()
+	defer provider.Close()
+	resp := sendThrough(t, key, &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: make(http.Header), Body: gateway})
+	defer resp.Body.Close()
+	for _, c := range []struct{ sent, want string }{
+		{`{"error":"no sk-aaab-aaac-0123 or sk-aaab"}`, `{"error":"no ***************** or sk-aaab"}`},
+		{"it ends in sk-aaab", "it ends in sk-aaab"},
+		{"", ""},
+		{strings.Repeat(`\u0073k-aaab-aaac-0123 `, 5000), strings.Repeat("********************** ", 5000)},
+	} {
+		sent, want := ws.MustCompileFrame(ws.NewTextFrame([]byte(c.sent))), ws.MustCompileFrame(ws.NewTextFrame([]byte(c.want)))
+		go func() { _, _ = provider.Write(sent) }()
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%.80q became %.80q, %v", sent, got, err)
+		}
+	}
+	passed := make([]byte, 4)
+	go func() { _, _ = resp.Body.(io.Writer).Write([]byte("ping")) }()
+	if _, err := io.ReadFull(provider, passed); err != nil || string(passed) != "ping" {
+		t.Errorf("the provider got %q, %v", passed, err)
 	}
 }
 
