@@ -59,7 +59,7 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	switch {
 	case a.call.dialect.CountsTokens() && lacksEndpoint(status) && !strings.Contains(e.Message, a.target.Model): // nor is it the model that is not found
 		return noEndpoint(a.target), routing.Failover
-	case a.target.Account.Platform && (a.empty || (unauthorized(status) || unauthorized(e.Status)) && !e.CallersFault()):
+	case a.target.Account.IsPlatformsFault(e, status):
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name), zap.Int("status", status), zap.Bool("account_empty", a.empty))
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
@@ -106,9 +106,3 @@ func (a *attempt) lacksModel(status int, e *plugins.Error) bool {
 // modelWords are what vendors call a model in an error: Azure a deployment, Databricks and OpenRouter an
 // endpoint.
 var modelWords = regexp.MustCompile(`(?i)model|deployment|endpoint`)
-
-// unauthorized reports whether a status refuses a key. Where Gemini answers 400 and means 401,
-// its plugin corrects the status.
-func unauthorized(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
-}

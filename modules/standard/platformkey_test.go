@@ -3,6 +3,7 @@ package standard
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -23,7 +24,10 @@ func TestTenantsDoNotSeeThePlatformsAccount(t *testing.T) {
 		"with 200, as MiniMax answers": repeatsKey(http.StatusOK, `{"base_resp":{"status_code":2049,"status_msg":"invalid api key KEY"}}`),
 		"with 200, encoded":            repeatsKeyEncoded(http.StatusOK, `{"base_resp":{"status_code":2049,"status_msg":"invalid api key KEY"}}`),
 		"empty, with 402":              repeatsKey(http.StatusPaymentRequired, empty),
+		"with escapes of JSON":         repeatsKey(http.StatusBadRequest, strings.Replace(refused, "KEY", "ESCAPED", 1)),
 		"empty, with 403":              repeatsKey(http.StatusForbidden, empty),
+		"empty, with 400":              repeatsKey(http.StatusBadRequest, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API of 9f3c1e2a."}}`),
+		"empty, with 429":              repeatsKey(http.StatusTooManyRequests, `{"error":{"type":"insufficient_quota","message":"9f3c1e2a exceeded its current quota."}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			provider := httptest.NewServer(upstream)
@@ -31,7 +35,7 @@ func TestTenantsDoNotSeeThePlatformsAccount(t *testing.T) {
 			s := serveWith(t, config, provider.URL)
 			for _, path := range []string{"/anth/v1/messages", "/v1/messages"} {
 				resp, text := s.ask("POST", path, `{"model":"claude-haiku-4-5","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`, "X-Api-Key", "weir-rich", "Accept-Encoding", "gzip")
-				if resp.Header.Get("Content-Encoding") != "" || strings.Contains(text, "platform-anthropic") || strings.Contains(text, "9f3c1e2a") {
+				if resp.Header.Get("Content-Encoding") != "" || strings.Contains(text, "platform-anthropic") || strings.Contains(text, `\u0070`) || strings.Contains(text, "9f3c1e2a") {
 					t.Errorf("%s: %d %v %s", path, resp.StatusCode, resp.Header, text)
 				}
 				if strings.HasPrefix(name, "empty") && (resp.StatusCode != http.StatusBadGateway || !strings.Contains(text, "upstream_auth")) {
@@ -46,13 +50,19 @@ func TestTenantsDoNotSeeThePlatformsAccount(t *testing.T) {
 	}
 }
 
-// repeatsKey answers with a body in which KEY is the key of the request.
+// repeatsKey answers with a body in which KEY is the key of the request, and ESCAPED is the key as JSON may
+// have it.
 func repeatsKey(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, strings.ReplaceAll(body, "KEY", r.Header.Get("X-Api-Key")))
+		key := r.Header.Get("X-Api-Key")
+		escaped := ""
+		for _, c := range key {
+			escaped += fmt.Sprintf("\\u%04x", c)
+		}
+		_, _ = io.WriteString(w, strings.ReplaceAll(strings.ReplaceAll(body, "ESCAPED", escaped), "KEY", key))
 	}
 }
 

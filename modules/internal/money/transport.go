@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -60,11 +59,14 @@ func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	resp, err := bill.Send(req)
-	if err == nil && bill.account.Platform && slices.Contains([]int{http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden}, resp.StatusCode) {
+	if err != nil || !bill.account.Platform {
+		return resp, err
+	}
+	if e := bill.account.StatedError(resp); e != nil && bill.account.IsPlatformsFault(e, resp.StatusCode) {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, ErrCredentials
 	}
-	return resp, err
+	return resp, nil
 }
 
 // Interface guards
