@@ -79,7 +79,7 @@ func TestReasoningOfAnotherProvider(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {translated}, "raw": {func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		passed = string(body)
-		says(`{"type":"response.completed","response":{"status":"completed"}}`)(w, r)
+		says(`{"type":"response.completed","response":{"status":"completed","output":[]}}`)(w, r)
 	}}})
 	for _, body := range []string{
 		`{"model":"raw/m", "input": ` + input + `, "seed": 1.0e+2}`,
@@ -164,7 +164,7 @@ func TestSamplingIsLeftOut(t *testing.T) {
 // Who names a response that is not kept here is told so, unless there is a single
 // provider that could have kept it.
 func TestPreviousResponse(t *testing.T) {
-	native, received := listener(`{"type":"response.completed","response":{"id":"resp_2","status":"completed"}}`)
+	native, received := listener(`{"type":"response.completed","response":{"id":"resp_2","status":"completed","output":[]}}`)
 	s := serve(t, map[string][]upstream{"raw": {native}, "raw2": {native}, "one": {hello}})
 	const fields = `"input":"go on","previous_response_id":"resp_1"`
 	if resp, body := s.post(`{"model":"raw/m",`+fields+`}`, "Authorization", "Bearer both"); resp.StatusCode != http.StatusOK || !strings.Contains(received(), fields) {

@@ -277,7 +277,7 @@ func TestMCPPassesToNativeTargets(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		passed = string(body)
-		says(`{"type":"response.completed","response":{"status":"completed"}}`)(w, r)
+		says(`{"type":"response.completed","response":{"status":"completed","output":[]}}`)(w, r)
 	}}})
 	s.handler.MCP = []string{c.URL}
 	body := strings.Replace(c.request(`,"authorization":"tok-1","headers":{"X-Key":"tok-2"}`, ""), "one/m", "raw/m", 1)

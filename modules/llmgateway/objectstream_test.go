@@ -59,3 +59,54 @@ func TestAnObjectIsStreamedToWhoAskedForAStream(t *testing.T) {
 		}
 	}
 }
+
+// A client that asks for no stream gets one object also from a provider that streams, and its record says
+// so. What the events do not end is an error.
+func TestAStreamIsAnObjectToWhoAskedForNone(t *testing.T) {
+	messages := func(events ...string) string {
+		stream := `data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n"
+		for _, e := range events {
+			stream += "data: " + e + "\n\n"
+		}
+		return stream
+	}
+	for name, c := range map[string]struct {
+		path, stream string
+		want         string // the object, or the message of the error
+		status       int
+	}{
+		"chat": {"/v1/chat/completions", `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"h"},"finish_reason":null}]}` + "\n\n" +
+			`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"i","tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"f","arguments":"{"}}]},"finish_reason":null}]}` + "\n\n" +
+			`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n",
+			`{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`, 200},
+		"messages": {"/v1/messages", messages(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}`,
+			`{"type":"content_block_stop","index":0}`, `{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":2}}`, `{"type":"message_stop"}`),
+			`{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t","name":"f","input":{"a":1}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":2}}`, 200},
+		"responses": {"/v1/responses", `data: {"type":"response.created","response":{"id":"resp_1","model":"m","status":"in_progress","output":[]}}` + "\n\n" +
+			`data: {"type":"response.output_item.done","output_index":0,"item":{"id":"msg_1","type":"message","content":[{"type":"output_text","text":"hi"}]}}` + "\n\n" +
+			`data: {"type":"response.completed","response":{"id":"resp_1","model":"m","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":2}}}` + "\n\n",
+			`{"id":"resp_1","model":"m","status":"completed","output":[{"id":"msg_1","type":"message","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":1,"output_tokens":2}}`, 200},
+		"it breaks off":       {"/v1/messages", messages(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"h"}}`), "The upstream stream ended early.", 502},
+		"it fails":            {"/v1/messages", messages(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), "Overloaded", 529},
+		"it ends in a [DONE]": {"/v1/responses", strings.Split(nativeEvents, "event: response.completed")[0] + "data: [DONE]\n\n", "The upstream stream ended early.", 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, c.stream)
+			}}})
+			resp, body := s.postTo(c.path, strings.NewReader(`{"model":"raw/m","max_tokens":9,"input":"hi","messages":[]}`))
+			got := body
+			if c.status != http.StatusOK {
+				got = gjson.Get(body, "error.message").Str
+			}
+			if resp.StatusCode != c.status || got != c.want || resp.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%d %s, want %s", resp.StatusCode, body, c.want)
+			}
+			records := s.kept.all()
+			if r := records[len(records)-1]; r.Stream || c.status == http.StatusOK && (r.response != c.want || r.Usage.Output.N != 2 || r.TimeToFirstToken.Valid) {
+				t.Errorf("the record is %+v", r)
+			}
+		})
+	}
+}

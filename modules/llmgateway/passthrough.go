@@ -48,8 +48,7 @@ func (n *native) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
 
 func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
 	a := n.a
-	contentType := resp.Header.Get("Content-Type")
-	mediaType, _, _ := mime.ParseMediaType(contentType)
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if a.call.dialect == plugins.Speech && mediaType != jsonType && !strings.HasPrefix(mediaType, "text/") {
 		return n.passMedia(resp)
 	}
@@ -62,10 +61,20 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 		io.Reader
 		io.Closer
 	}{all, resp.Body}
-	if a.x.Record.Stream = kind == streams.Events || kind == streams.Lines; a.x.Record.Stream {
+	streamed := kind == streams.Events || kind == streams.Lines
+	unasked := streamed && a.call.input.api.Stream != nil && !a.call.input.streams()
+	if a.x.Record.Stream = streamed && !unasked; a.x.Record.Stream {
 		return n.passStream(resp, observer, begun)
 	}
+	return n.passObject(resp, observer, unasked)
+}
 
+// passObject passes an answer in one piece: an object, or a text. unasked says that the provider streams it,
+// though the client has asked for no stream: the client gets the object that the events make.
+func (n *native) passObject(resp *http.Response, observer plugins.Observer, unasked bool) (routing.Outcome, *plugins.Error) {
+	a := n.a
+	contentType := resp.Header.Get("Content-Type")
+	mediaType, _, _ := mime.ParseMediaType(contentType)
 	memory := a.call.answerMemory(resp)
 	defer memory.Release()
 	body, err := translate.ReadAll(memory.Reader(resp.Body), resp.ContentLength)
@@ -77,7 +86,7 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	}
 	// A transcript may also be plain text, as SubRip and WebVTT are.
 	isText := a.call.dialect == plugins.Transcription && mediaType == "text/plain" && len(body) > 0
-	if isText || plugins.ValidJSON(body) { // or else it may end in half of a count
+	if isText || unasked || plugins.ValidJSON(body) { // or else it may end in half of a count
 		observer.Write(body)
 	}
 	observer.Close()
@@ -85,13 +94,22 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 		body = packEmbeddings(a.call.input.body, body)
 	}
 	a.x.Record.ResponseBytes = int64(len(body))
-	switch outcome := observe.OutcomeOf(observer.Info()); {
+	answer, outcome := body, observe.OutcomeOf(observer.Info())
+	if unasked {
+		if outcome != observe.Failed && observe.EndsInDone(a.call.dialect, answer) {
+			outcome = observe.Cut
+		}
+		body, _ = observe.Transcript(a.call.dialect).Stored("text/event-stream", answer)
+	}
+	switch {
+	case unasked && (outcome == observe.Cut || outcome == observe.Empty):
+		return n.endUnread(resp, answer, outcome.Error())
 	case !isText && outcome == observe.Failed && !(observer.Info().Content && observer.Info().ErrorType == ""): // text with a reason stays
-		return n.endStated(resp, body)
+		return n.endStated(resp, answer)
 	case !isText && !observe.IsResponse(a.call.dialect, body):
-		return n.endUnread(resp, body, plugins.Upstream("The provider answered with something that is no response."))
+		return n.endUnread(resp, answer, plugins.Upstream("The provider answered with something that is no response."))
 	case outcome == observe.Empty && a.call.dialect == plugins.Chat:
-		return n.endUnread(resp, body, outcome.Error())
+		return n.endUnread(resp, answer, outcome.Error())
 	}
 	n.keepAnswer(body)
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
