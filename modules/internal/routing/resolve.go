@@ -27,11 +27,15 @@ type Resolver struct {
 
 	mu         sync.RWMutex
 	remembered map[string][]Target // by the field model; guarded by mu
-	size       int                 // targets in remembered; guarded by mu
+	size       int                 // of remembered, in bytes; guarded by mu
 }
 
-// maxRemembered is how many targets a Resolver remembers, some 4 MB: clients choose the names of models.
-const maxRemembered = 16 << 10
+// maxRemembered bounds what a Resolver remembers, in bytes: clients choose the names of models, and their
+// lengths. targetBytes is about what a target takes beside its names.
+const (
+	maxRemembered = 4 << 20
+	targetBytes   = 512
+)
 
 // MaxModel bounds the length of the field model, in bytes.
 const MaxModel = 2 << 10
@@ -56,15 +60,19 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 	return targets, warnings, err
 }
 
-// remember remembers the targets of the field model. If there are too many, it forgets the others.
+// remember remembers the targets of the field model. If they are too many, it forgets the others.
 func (r *Resolver) remember(model string, targets []Target) {
+	size := len(model)
+	for i := range targets {
+		size += targetBytes + len(targets[i].Name)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.remembered == nil || r.size+len(targets) > maxRemembered {
+	if r.remembered == nil || r.size+size > maxRemembered {
 		r.remembered, r.size = make(map[string][]Target), 0
 	}
 	if r.remembered[model] == nil {
-		r.size += len(targets)
+		r.size += size
 	}
 	r.remembered[model] = targets
 }

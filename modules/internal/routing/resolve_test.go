@@ -2,6 +2,7 @@ package routing
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -101,6 +102,27 @@ func TestResolve(t *testing.T) {
 		if s := strings.Join(got, " "); s != want {
 			t.Errorf("%.40q goes to %s, want %s", model, s, want)
 		}
+	}
+}
+
+// Clients choose the names of models, so what is remembered of them is bounded in bytes.
+func TestNamesAreRememberedInBounds(t *testing.T) {
+	r := testResolver(t)
+	for i := range 3 * maxRemembered / MaxModel {
+		name := fmt.Sprintf("%s/%0*d", r.Accounts[0].Label, MaxModel/2, i)
+		if _, _, err := r.Resolve(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size := 0
+	for name, targets := range r.remembered {
+		size += len(name)
+		for _, target := range targets {
+			size += len(target.Name)
+		}
+	}
+	if len(r.remembered) == 0 || size > maxRemembered {
+		t.Errorf("%d names with %d bytes are remembered, want at most %d bytes", len(r.remembered), size, maxRemembered)
 	}
 }
 
