@@ -171,7 +171,7 @@ func TestUpstreamFailures(t *testing.T) {
 		{"dial", closed, "/v1beta/models/gemini-2.5-flash:generateContent", 502,
 			`{"error":{"code":502,"message":"The provider's host 127.0.0.1:1 refuses connections.","status":"UNAVAILABLE"}}`},
 		{"timeout", silent.Listener.Addr().String(), chatPath, 504,
-			`{"error":{"message":"The provider did not answer in time.","type":"server_error","param":null,"code":"upstream_timeout"}}`},
+			`{"error":{"message":"The provider's host ` + silent.Listener.Addr().String() + ` did not answer in time.","type":"server_error","param":null,"code":"upstream_timeout"}}`},
 	} {
 		t.Run(c.name+c.path, func(t *testing.T) {
 			s := serve(t, options{upstream: c.upstream, transport: slow, accessLogs: true, config: object{}})

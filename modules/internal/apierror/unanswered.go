@@ -26,9 +26,14 @@ func Unanswered(status int, host string, err error) *plugins.Error {
 	case http.StatusServiceUnavailable:
 		e.Code, e.Message = "upstream_unavailable", "No upstream of the provider is available."
 	case http.StatusGatewayTimeout:
-		e.Code, e.Message = "upstream_timeout", "The provider did not answer in time."
-		if redact.Dial(err) != nil {
+		e.Code = "upstream_timeout"
+		switch {
+		case redact.Dial(err) != nil:
 			e.Message = unreachable(host, err)
+		case host == "":
+			e.Message = "The provider did not answer in time."
+		default:
+			e.Message = fmt.Sprintf("The provider's host %s did not answer in time.", host)
 		}
 	}
 	return e

@@ -29,7 +29,7 @@ func TestUnanswered(t *testing.T) {
 		}),
 		"TLS with the provider's host llm.example.com:443 failed: the host speaks no TLS there.": in(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}),
 		"The provider's host llm.example.com:443 ended the connection before it answered.":       in(io.EOF),
-		"The provider did not answer in time.":                                                   in(os.ErrDeadlineExceeded),
+		"The provider's host llm.example.com:443 did not answer in time.":                        in(os.ErrDeadlineExceeded),
 	} {
 		e := Unanswered(UnansweredStatus(err), "llm.example.com:443", err)
 		if e.Message != want || strings.Contains(e.Message, "canary") {
