@@ -266,7 +266,7 @@ var Schema = []*Column{
 	{Wire: 96, Name: "error_message", Names: "error_message", Field: "error_message", Filter: true,
 		At: func(r *Record) any { return &r.ErrorMessage }, About: "Why the call failed, in the words of Weir or, unless content is omitted, of the provider."},
 	{Name: "error_group", Names: "error_group", Field: "error_group", Filter: true,
-		At: func(r *Record) any { return new(errorGroup(r.ErrorMessage)) }, About: "`error_message` with `…` in place of numbers and ids: errors of one cause have it in common."},
+		At: func(r *Record) any { return new(errorGroup(r.ErrorMessage)) }, About: "`error_message` with `…` in place of numbers, ids and users: errors of one cause have it in common."},
 	{Wire: 99, Name: "would_refuse", Names: "would_refuse", Field: "would_refuse", Filter: true,
 		At:    func(r *Record) any { return &r.WouldRefuse },
 		About: "The budget or limit with `observe` that would have refused the call; null if none would."},
