@@ -84,6 +84,11 @@ func completeValues(cmd *cobra.Command) {
 	for name, values := range flagValues {
 		completeFlag(cmd, name, values)
 	}
+	if cmd.Flags().Lookup("project") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("project", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) { // once for each command
+			return completeListed(cmd, "<project>")
+		})
+	}
 	if cmd.ValidArgs == nil && cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = completeArgument
 	}
@@ -117,7 +122,12 @@ func completeArgument(cmd *cobra.Command, args []string, typed string) ([]string
 	if len(args) >= len(usage) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	listing, ok := listings[usage[len(args)]]
+	return completeListed(cmd, usage[len(args)])
+}
+
+// completeListed offers the values of an argument that the API lists.
+func completeListed(cmd *cobra.Command, argument string) ([]string, cobra.ShellCompDirective) {
+	listing, ok := listings[argument]
 	if !ok {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

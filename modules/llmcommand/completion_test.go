@@ -38,6 +38,7 @@ func TestCompletion(t *testing.T) {
 		"query --columns time,mod": "time,model",
 		"query --by hour,":         "hour,user_id",
 		"key create a --scopes ":   "metrics",
+		"key create a --project ":  "search",
 	} {
 		if out := completed(t, cobra.ShellCompRequestCmd, typed); !slices.Contains(strings.Split(out, "\n"), want) {
 			t.Errorf("%q: %s", typed, out)
