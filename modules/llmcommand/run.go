@@ -12,9 +12,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -58,6 +60,9 @@ func writeCaddyfile(cmd *cobra.Command, args []string) error {
 func serve(next func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		flags := cmd.Flags()
+		if !flags.Changed("pingback") { // weir start leaves its terminal
+			endOnHangup()
+		}
 		file, _ := flags.GetString("config")
 		adapter, _ := flags.GetString("adapter")
 		resume, _ := flags.GetBool("resume")
@@ -111,6 +116,22 @@ func serve(next func(*cobra.Command, []string) error) func(*cobra.Command, []str
 		}
 		return explain(cmd, next(cmd, args))
 	}
+}
+
+// endOnHangup ends this process as SIGTERM does when its terminal closes, unless nohup started it.
+// Caddy ignores the signal: the process would go on unseen, and keep its address.
+func endOnHangup() {
+	if signal.Ignored(syscall.SIGHUP) {
+		return
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	go func() {
+		<-hangup
+		if p, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = p.Signal(syscall.SIGTERM) // Windows sends no SIGHUP
+		}
+	}()
 }
 
 // explain repeats an error that Caddy has logged: without the path through Caddy's modules, which

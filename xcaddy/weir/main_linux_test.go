@@ -220,6 +220,26 @@ func TestOneProcess(t *testing.T) {
 	}
 }
 
+// Weir ends when its terminal closes, unless nohup started it.
+func TestHangup(t *testing.T) {
+	m := newMachine(t)
+	command := m.command("run")
+	m.serve(command)
+	if err := command.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	m.await(func() bool { return command.Process.Signal(syscall.Signal(0)) != nil })
+	command = m.command("run")
+	command.Path, command.Args = "/usr/bin/nohup", append([]string{"nohup"}, command.Args...)
+	m.serve(command)
+	if err := command.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if text := m.says("health"); !strings.Contains(text, "ready") || command.Process.Signal(syscall.Signal(0)) != nil {
+		t.Errorf("after SIGHUP, weir health says %q of what nohup started", text)
+	}
+}
+
 // Help, versions and downloads are Weir's.
 func TestHelp(t *testing.T) {
 	m := newMachine(t)
