@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
-	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,26 +16,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gobwas/ws"
+	"github.com/gobwas/ws/wsutil"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/testkit/masktest"
 	"github.com/weirhq/weir/modules/llmadmin"
 )
 
-// planted are values of a kind each that tell the route at which they were planted.
-func planted(route int) []string {
-	return []string{
-		fmt.Sprintf("planted-%d@leak.example", route),
-		fmt.Sprintf("sk-planted-%d-0123456789abcdef", route),
-		fmt.Sprintf("planted_id_%d", route),
-	}
+// planted are values of each kind, and of one of the operator's own, that tell the body in which they
+// were planted.
+func planted(n int) []string {
+	return append(masktest.Numbered(n), fmt.Sprintf("planted_id_%d", n))
 }
 
-var leak = regexp.MustCompile(`(?i)planted[-_][-_a-z0-9]*(@|%40|%2540)leak\.example|sk-planted-[0-9]+-0123456789abcdef|planted_id_[0-9]+`)
+var leak = regexp.MustCompile(masktest.Pattern.String() + `|planted_id_[0-9]+`)
 
 // maskedConfig masks what is planted, and logs all there is.
 var maskedConfig = strings.NewReplacer(
 	"\tadmin off\n", "\tadmin off\n\tdebug\n",
-	"\tllm {\n", "\tllm {\n\t\tmask email key\n\t\tmask own {\n\t\t\tpattern planted_id_\\d+\n\t\t}\n\t\tbudget each 1000 {\n\t\t\tper user\n\t\t\ttrust\n\t\t}\n\t\tbudget property 1000 {\n\t\t\tper property.Team\n\t\t\ttrust\n\t\t}\n",
+	"\tllm {\n", "\tllm {\n\t\tmask email key card iban phone national_id\n\t\tmask own {\n\t\t\tpattern planted_id_\\d+\n\t\t}\n\t\tbudget each 1000 {\n\t\t\tper user\n\t\t\ttrust\n\t\t}\n\t\tbudget property 1000 {\n\t\t\tper property.Team\n\t\t\ttrust\n\t\t}\n",
 	"\tstore sqlite %[1]s/weir.db\n", `store sqlite %[1]s/weir.db {
 			otlp %[2]s/told/spans {
 				content
@@ -145,7 +145,7 @@ func (s *site) tellAll() {
 var contentMaskedConfig = func() string {
 	site := " {\n\t\tmask own {\n\t\t\tpattern planted_id_\\d+\n\t\t}\n\t}\n"
 	return strings.NewReplacer(
-		"\tkey walker-root query write gateway log admin\n", "\tkey walker-root query write gateway log admin {\n\t\t\tmask email key\n\t\t}\n",
+		"\tkey walker-root query write gateway log admin\n", "\tkey walker-root query write gateway log admin {\n\t\t\tmask email key card iban phone national_id\n\t\t}\n",
 		"\tllm_gateway\n", "\tllm_gateway"+site, "\tllm_otlp\n", "\tllm_otlp"+site, "\tllm_log\n", "\tllm_log"+site,
 		"\t\t\tcredentials platform\n", "\t\t\tcredentials platform\n\t\t\tmask own {\n\t\t\t\tpattern planted_id_\\d+\n\t\t\t}\n",
 	).Replace(siteConfig)
@@ -156,59 +156,48 @@ func TestContentMaskedByKeysAndSitesIsOnNoDisk(t *testing.T) {
 	plantEverywhere(t, contentMaskedConfig, 200, walked.isLane, func(string) string { return "someone" })
 }
 
-// plantEverywhere sends planted values through routes, at least so many bodies, and looks for them
-// in all files and in all answers of queries. name is what calls name in place of a value.
+// plantEverywhere sends planted values through routes, other ones in each body, at least so many bodies, and
+// looks for them in all files and in all answers of queries. name is what calls name in place of a
+// value. With -full it sends 10,000 bodies.
 func plantEverywhere(t *testing.T, config string, least int, takes func(walked) bool, name func(string) string) *site {
 	t.Helper()
 	s := serveConfig(t, config)
-	sent := 0
-	for i, r := range routes(t) {
-		// Keys, projects and members have the names that administrators give them.
-		if !r.takesBody() || strings.HasPrefix(r.Path, dashboard) || r.handler == "llm_echo" || r.handler == "llm_control" || strings.Contains(r.Path, "/control/") || !takes(r) {
-			continue
-		}
-		text := strings.Join(planted(i), " and ")
+	s.socket = s.converse
+	n, sent, heard := 0, 0, 0
+	next := func() (text, user string) {
+		n++
+		values := planted(n)
+		text = strings.Join(values, " and ")
 		s.says.Store(text)
-		user := name(planted(i)[0])
-		header := []string{
-			"Service-User-Id", user, "Service-Session-Id", user, "Service-Session-Name", user, "Service-Session-Path", "/" + user,
-			"Service-Property-Team", user, "Service-Prompt-Id", user, "Service-Job-Id", user, "Referer", "https://a.example/?q=" + user,
-			"Service-Prompt-Input-Question", text, "Service-Auth", "Bearer walker-root",
+		return text, name(values[0])
+	}
+	sockets := []string{mounts["llm_log"] + "/v1/responses", mounts["llm_log"] + "/v1/realtime"}
+	for _, r := range routes(t) {
+		if r.Socket {
+			sockets = append(sockets, s.path(r))
 		}
-		paths := []string{s.path(r)}
-		if r.handler == "llm_query" {
-			paths = append(paths, strings.NewReplacer("{id}", url.PathEscape(user), "{name}", url.PathEscape(user)).Replace(r.Path))
+	}
+	walk := func() {
+		for _, path := range sockets {
+			heard += s.plantInSocket(path, next)
 		}
-		bodies := s.bodies(text)
-		bodies["a view"] = fmt.Appendf(nil, `{"screen":"requests","state":%q}`, text)
-		bodies["a tag"] = fmt.Appendf(nil, `{"tag":%q}`, text)
-		bodies["a property"] = fmt.Appendf(nil, `{"key":"Note","value":%q}`, text)
-		bodies["a score"] = fmt.Appendf(nil, `{"scores":{%q:1}}`, user)
-		if r.handler == "llm_log" || r.handler == paid { // which take any body
-			maps.DeleteFunc(bodies, func(name string, _ []byte) bool {
-				return name != "a call" && name != "a form" && name != "a batch of calls"
-			})
-		}
-		for name, body := range bodies {
-			versions := [][]byte{body, bytes.ReplaceAll(body, []byte("@"), []byte(`\u0040`)), bytes.ReplaceAll(body, []byte("@"), []byte("%2540"))}
-			if bytes.HasPrefix(body, []byte(`{"model"`)) {
-				versions = append(versions, append([]byte(`{"stream":true,"user":"`+user+`",`), body[1:]...), body[:len(body)-1]) // and cut
+		for _, r := range routes(t) {
+			// Keys, projects and members have the names that administrators give them.
+			if !r.takesBody() || strings.HasPrefix(r.Path, dashboard) || r.handler == "llm_echo" || r.handler == "llm_control" || strings.Contains(r.Path, "/control/") || !takes(r) {
+				continue
 			}
-			if name == "a form" {
-				versions = versions[:1]
-			}
-			for _, path := range paths {
-				for _, version := range versions {
-					if a := s.send(r.Method, path, "walker-root", typeOf(body), version, header...); a.status != http.StatusOK {
-						break
-					}
-					sent++
-				}
+			sent += s.plantInRoute(r, func(string) string { return s.path(r) }, next)
+			if r.handler == "llm_query" && strings.Contains(r.Path, "{") {
+				sent += s.plantInRoute(r, func(user string) string {
+					return strings.NewReplacer("{id}", url.PathEscape(user), "{name}", url.PathEscape(user)).Replace(r.Path)
+				}, next)
 			}
 		}
 	}
-	if sent < least {
-		t.Errorf("%d bodies were taken: the walk proves nothing", sent)
+	for walk(); *full && sent < 10_000 && !t.Failed(); walk() {
+	}
+	if sent < least || heard == 0 {
+		t.Errorf("%d bodies and %d messages of WebSockets were taken: the walk proves nothing", sent, heard)
 	}
 	s.flush()
 	labels := 0
@@ -235,6 +224,137 @@ func plantEverywhere(t *testing.T, config string, least int, takes func(walked) 
 			return s
 		}
 	}
+}
+
+// plantInRoute sends each body in each version, with the next values in it, until one is not taken. It
+// returns how many were. path is the path for a user.
+func (s *site) plantInRoute(r walked, path func(user string) string, next func() (text, user string)) (sent int) {
+	s.t.Helper()
+	for what := range s.plantedBodies("", "") {
+		if (r.handler == "llm_log" || r.handler == paid) && what != "a call" && what != "a form" && what != "a batch of calls" { // which take any body
+			continue
+		}
+		for i, version := range plantedVersions {
+			text, user := next()
+			body := version(s.plantedBodies(text, user)[what], user)
+			if body == nil {
+				continue
+			}
+			send := func() int {
+				return s.send(r.Method, path(user), "walker-root", typeOf(body), body,
+					"Service-User-Id", user, "Service-Session-Id", user, "Service-Session-Name", user, "Service-Session-Path", "/"+user,
+					"Service-Property-Team", user, "Service-Prompt-Id", user, "Service-Job-Id", user, "Referer", "https://a.example/?q="+user,
+					"Service-Prompt-Input-Question", text, "Service-Auth", "Bearer walker-root").status
+			}
+			if send() != http.StatusOK {
+				break
+			}
+			sent++
+			if i == 0 {
+				s.fails.Store(true)
+				send()
+				s.fails.Store(false)
+			}
+		}
+	}
+	return sent
+}
+
+// plantInSocket sends the next values in messages of a WebSocket, of which each has a frame for each
+// half, and returns how many messages with such values came back.
+func (s *site) plantInSocket(path string, next func() (text, user string)) (heard int) {
+	for _, model := range []string{"echo/echo-1", "openai/gpt-realtime", "openai/gpt-4o-mini"} {
+		text, user := next()
+		dialer := ws.Dialer{Header: ws.HandshakeHeaderHTTP{
+			"Authorization": {"Bearer walker-root"}, "Service-Auth": {"Bearer walker-root"},
+			"Service-User-Id": {user}, "Service-Session-Id": {user}, "Service-Property-Team": {user},
+		}}
+		conn, _, _, err := dialer.Dial(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+path+"?model="+model)
+		if err != nil {
+			continue // this route has no such model, or none of which a budget knows the cost
+		}
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		for _, message := range []string{
+			`{"type":"response.create","model":"` + model + `","input":"` + text + `"}`,
+			`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"` + text + `"}]}}`,
+		} {
+			half := len(message) / 2
+			for _, frame := range []ws.Frame{ws.NewFrame(ws.OpText, false, []byte(message[:half])), ws.NewFrame(ws.OpContinuation, true, []byte(message[half:]))} {
+				if _, err := conn.Write(ws.MustCompileFrame(ws.MaskFrameInPlace(frame))); err != nil {
+					break
+				}
+			}
+			for ended := false; !ended; {
+				got, err := wsutil.ReadServerText(conn)
+				kind := gjson.GetBytes(got, "type").Str
+				ended = err != nil || kind == "error" || kind == "response.completed" || kind == "response.failed"
+				if leak.Match(got) {
+					heard++
+				}
+			}
+		}
+		conn.Close()
+	}
+	return heard
+}
+
+// converse answers each message of a WebSocket as a model that says what the provider says.
+func (s *site) converse(conn net.Conn) {
+	defer conn.Close()
+	for {
+		if _, err := wsutil.ReadClientText(conn); err != nil {
+			return
+		}
+		text, _ := s.says.Load().(string)
+		half := len(text) / 2
+		for _, event := range []string{
+			`{"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress","model":"gpt-4o-mini","output":[]}}`,
+			fmt.Sprintf(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":%q}`, text[:half]),
+			fmt.Sprintf(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":%q}`, text[half:]),
+			fmt.Sprintf(`{"type":"response.completed","response":{"id":"resp_1","object":"response","status":"completed","model":"gpt-4o-mini","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":%q}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}`, text),
+		} {
+			if wsutil.WriteServerText(conn, []byte(event)) != nil {
+				return
+			}
+		}
+	}
+}
+
+// plantedBodies are what some route takes, with a text and a user in it.
+func (s *site) plantedBodies(text, user string) map[string][]byte {
+	bodies := s.bodies(text)
+	bodies["a view"] = fmt.Appendf(nil, `{"screen":"requests","state":%q}`, text)
+	bodies["a tag"] = fmt.Appendf(nil, `{"tag":%q}`, text)
+	bodies["a property"] = fmt.Appendf(nil, `{"key":"Note","value":%q}`, text)
+	bodies["a score"] = fmt.Appendf(nil, `{"scores":{%q:1}}`, user)
+	return bodies
+}
+
+// plantedVersions are the ways in which a body is sent, nil for a body that cannot be sent so.
+var plantedVersions = []func(body []byte, user string) []byte{
+	func(body []byte, _ string) []byte { return body },
+	func(body []byte, _ string) []byte { return replaceAt(body, `\u0040`) },
+	func(body []byte, _ string) []byte { return replaceAt(body, "%2540") },
+	func(body []byte, user string) []byte { // a stream
+		if !bytes.HasPrefix(body, []byte(`{"model"`)) {
+			return nil
+		}
+		return append([]byte(`{"stream":true,"user":"`+user+`",`), body[1:]...)
+	},
+	func(body []byte, _ string) []byte { // cut
+		if !bytes.HasPrefix(body, []byte(`{"model"`)) {
+			return nil
+		}
+		return body[:len(body)-1]
+	},
+}
+
+// replaceAt writes the @ of a body in JSON in another way.
+func replaceAt(body []byte, at string) []byte {
+	if typeOf(body) != jsonType {
+		return nil
+	}
+	return bytes.ReplaceAll(body, []byte("@"), []byte(at))
 }
 
 // Users whose names are masked remain users of their own: one does not read what another has

@@ -198,6 +198,8 @@ type site struct {
 	asked   atomic.Int64      // calls that have come to the provider
 	content bytes.Buffer      // of the file that was read last
 	says    atomic.Value      // the string that the provider answers, in place of "hi"
+	fails   atomic.Bool       // whether the provider answers an error that says it
+	socket  func(net.Conn)    // what the provider does with a WebSocket, nil if it has none
 	mu      sync.Mutex        // guards told
 	told    map[string][]byte // by path, what came to a collector and to channels of alerts
 	kept    map[string]string // what stands for {id}, {item} and {name}, by the first segments of a path
@@ -226,6 +228,12 @@ func serveConfig(t *testing.T, config string) *site {
 			s.tell(r)
 			return
 		}
+		if s.socket != nil && r.Header.Get("Upgrade") != "" {
+			if conn, _, _, err := ws.UpgradeHTTP(r, w); err == nil {
+				s.socket(conn)
+			}
+			return
+		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		s.asked.Add(1)
 		w.Header().Set("Content-Type", "application/json")
@@ -233,6 +241,11 @@ func serveConfig(t *testing.T, config string) *site {
 			w.Header().Set("Content-Type", "audio/mpeg")
 		}
 		says, _ := s.says.Load().(string)
+		if s.fails.Load() {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":{"type":"invalid_request_error","code":"invalid_value","message":%q}}`, says)
+			return
+		}
 		_, _ = io.WriteString(w, strings.ReplaceAll(`{"id":"file-1","object":"response","model":"gpt-4o-mini","status":"completed","text":"hi","data":[],"results":[],
 			"output":[{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hi","annotations":[]}]}],
 			"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"text":"hi","finish_reason":"stop"}],
