@@ -117,10 +117,13 @@ func (f format) width() int {
 // take the text for a formula.
 func csvText(value gjson.Result) string {
 	text := value.String()
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return text
+	safe := spreadsheet.Text(text)
+	if safe != text {
+		if _, err := strconv.ParseFloat(text, 64); err == nil { // a number, which no spreadsheet runs
+			return text
+		}
 	}
-	return spreadsheet.Text(text)
+	return safe
 }
 
 // maxIndent bounds the depth by which a table indents a value.

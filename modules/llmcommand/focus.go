@@ -58,6 +58,10 @@ var focusColumns = []struct {
 	{"PricingCategory", always("Standard")},
 	{"ContractedUnitPrice", func(c *charge) string { return c.unitPrice }},
 	{"ListUnitPrice", func(c *charge) string { return c.unitPrice }},
+	{"PricingCurrency", always("USD")},
+	{"PricingCurrencyContractedUnitPrice", func(c *charge) string { return c.unitPrice }},
+	{"PricingCurrencyEffectiveCost", cost},
+	{"PricingCurrencyListUnitPrice", func(c *charge) string { return c.unitPrice }},
 	{"InvoiceId", always("")}, // a provider's invoice comes later
 	{"InvoiceDetailId", always("")},
 	{"InvoiceIssuerName", provider},

@@ -41,6 +41,7 @@ func TestExportAsFOCUS(t *testing.T) {
 		"BillingPeriodStart": "2026-12-01T00:00:00Z", "BillingPeriodEnd": "2027-01-01T00:00:00Z",
 		"ChargePeriodStart": "2026-12-31T23:00:00Z", "ChargePeriodEnd": "2027-01-01T00:00:00Z", "ConsumedQuantity": "7.0", "ConsumedUnit": "Tokens",
 		"PricingQuantity": "0.000007", "PricingUnit": "1000000 Tokens", "ListUnitPrice": "0.002000000", "ContractedUnitPrice": "0.002000000",
+		"PricingCurrency": "USD", "PricingCurrencyEffectiveCost": "0.000000014", "PricingCurrencyListUnitPrice": "0.002000000",
 		"ServiceSubcategory": "Generative AI", "SubAccountType": "Project", "SkuMeter": "Tokens", "SkuPriceDetails": `{"x_ServiceTier":"flex"}`, "x_PriceVersion": "2026-11-12", "InvoiceId": "", "RegionId": "eu",
 		"SkuPriceId": "gpt-5-mini/flex", "x_WeirRequestId": "r",
 		"Tags": `{"Team":"a, b","weir/model":"gpt-5-mini","weir/organization":"acme","weir/project":"search","weir/user":"ada"}`,

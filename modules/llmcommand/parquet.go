@@ -199,6 +199,7 @@ func (o *parquetOutput) flush() error { return o.finish() }
 var focusKinds = map[string]parquet.Kind{
 	"BilledCost": parquet.Decimal, "EffectiveCost": parquet.Decimal, "ContractedCost": parquet.Decimal, "ListCost": parquet.Decimal,
 	"ConsumedQuantity": parquet.Decimal, "PricingQuantity": parquet.Decimal, "ContractedUnitPrice": parquet.Decimal, "ListUnitPrice": parquet.Decimal,
+	"PricingCurrencyContractedUnitPrice": parquet.Decimal, "PricingCurrencyEffectiveCost": parquet.Decimal, "PricingCurrencyListUnitPrice": parquet.Decimal,
 	"BillingPeriodStart": parquet.Timestamp, "BillingPeriodEnd": parquet.Timestamp, "ChargePeriodStart": parquet.Timestamp, "ChargePeriodEnd": parquet.Timestamp,
 	"Tags": parquet.JSON, "SkuPriceDetails": parquet.JSON,
 }
