@@ -249,3 +249,28 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a wrong key: %v", err)
 	}
 }
+
+// The server refuses a field that records do not have.
+func TestFieldsOfExports(t *testing.T) {
+	for _, name := range slices.Concat(focusFields, callFields) {
+		if !slices.ContainsFunc(storage.Schema, func(c *storage.Column) bool { return c.Shown() == name }) {
+			t.Errorf("records have no field %s", name)
+		}
+	}
+}
+
+// An export of fields goes on from where an answer broke off, and has each record once.
+func TestExportOfFieldsThatBreaksOff(t *testing.T) {
+	a := &api{breakAfter: 7}
+	for i := range 50 {
+		a.add(&storage.Record{ID: id(i), CreatedAt: storage.Timestamp(1000 + i/3), Model: id(i).String()})
+	}
+	var table bytes.Buffer
+	if _, err := run(t.Context(), exportCommand, &table, "--address", a.serve(t), "--format", "csv", "--columns", "model"); err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.Sorted(strings.Lines(table.String()))
+	if len(lines) != 51 || len(slices.Compact(lines)) != 51 || a.queries < 7 {
+		t.Errorf("%d lines of %d answers: %q", len(lines), a.queries, lines)
+	}
+}
