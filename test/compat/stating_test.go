@@ -239,7 +239,8 @@ func (p *statingProvider) messages(w http.ResponseWriter, c *statedCall, stream 
 		event(w, "content_block_delta", object{"type": "content_block_delta", "index": 0, "delta": object{"type": "input_json_delta", "partial_json": toolArguments}})
 	}
 	event(w, "content_block_stop", object{"type": "content_block_stop", "index": 0})
-	event(w, "message_delta", object{"type": "message_delta", "delta": object{"stop_reason": finish, "stop_sequence": nil}, "usage": object{"output_tokens": c.usage.Output.N}})
+	delete(usage, "cache_creation")
+	event(w, "message_delta", object{"type": "message_delta", "delta": object{"stop_reason": finish, "stop_sequence": nil}, "usage": usage})
 	event(w, "message_stop", object{"type": "message_stop"})
 }
 

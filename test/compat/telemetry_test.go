@@ -35,6 +35,12 @@ var telemetrySetups = map[string][]string{
 	"strands":         {"strands"},
 	"openllmetry":     {"openllmetry/openai", "openllmetry/anthropic"},
 	"semantic-kernel": {"semantic-kernel"},
+	"langchain":       {"openinference/langchain", "langsmith"},
+	"dspy":            {"openinference/dspy"},
+	"crewai":          {"openinference/crewai"},
+	"openlit":         {"openlit", "openlit/langchain"},
+	"traceloop":       {"traceloop", "traceloop/langchain"},
+	"opentelemetry":   {"opentelemetry/openai", "opentelemetry/anthropic", "opentelemetry/langchain", "opentelemetry/google-genai"},
 	"node":            {"ai", "openinference/openai", "openinference/anthropic", "openllmetry/openai"},
 }
 
@@ -55,8 +61,16 @@ var telemetryFaults = map[string][]string{
 	"litellm":                 {`prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`}, // of OpenAI
 	"strands":                 {`reasoning_tokens is 0`},
 	"openllmetry/openai":      {`reasoning_tokens is 0`}, // of one call
-	// Its span is no parent of the SDK's own, and a refused call has no id by which it is known again.
-	"openllmetry/anthropic": {`refused`},
+	// LangChain's callbacks know no embeddings.
+	"openinference/langchain": {`text-embedding-3-small: no record`},
+	"opentelemetry/langchain": {`text-embedding-3-small: no record`},
+	"langsmith":               {`text-embedding-3-small: no record`},
+	"traceloop":               {`reasoning_tokens is 0`}, // of one call
+	"traceloop/langchain":     {`reasoning_tokens is 0`},
+	"openinference/crewai":    {`refused`},                          // of Anthropic's SDK, which CrewAI requires in a version that only an old instrumentation knows
+	"openlit":                 {`reasoning_tokens is 0`, `refused`}, // a refused call of Anthropic has no attributes
+	// Tokens of streams are guessed by their words, and those from a cache are missing.
+	"openlit/langchain": {`no record`, `a record of no call`, `reasoning_tokens is 0`},
 	// All calls of an agent are one span, whose attributes are those of the last.
 	"openinference/google-adk": {`no record`},
 }

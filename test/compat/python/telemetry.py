@@ -16,7 +16,7 @@ os.environ |= {
     "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "GEMINI_API_KEY": "none", "GOOGLE_API_KEY": "none", "MISTRAL_API_KEY": "none", "GROQ_API_KEY": "none", 
     "OPENAI_BASE_URL": PROVIDER + "/v1", "OPENAI_API_BASE": PROVIDER + "/v1", "ANTHROPIC_BASE_URL": PROVIDER, "GOOGLE_GEMINI_BASE_URL": PROVIDER,
     "AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_DEFAULT_REGION": "us-east-1",
-    "OTEL_METRICS_EXPORTER": "none", "HAYSTACK_TELEMETRY_ENABLED": "false",
+    "OTEL_METRICS_EXPORTER": "none", "HAYSTACK_TELEMETRY_ENABLED": "false", "CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false",
     "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS": "true", "OPENAI_CHAT_MODEL_ID": OPENAI,
     "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental", "LITELLM_LOCAL_MODEL_COST_MAP": "True",
 }
@@ -224,6 +224,51 @@ def agno():
     Agent(model=OpenAIChat(id=OPENAI), tools=[get_weather], telemetry=False).run("What is the weather?")
 
 
+def langchain():
+    from langchain.agents import create_agent
+    from langchain_anthropic import ChatAnthropic
+    from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+
+    models = ChatOpenAI(model=OPENAI, max_retries=0, stream_usage=True), ChatOpenAI(model=OPENAI, max_retries=0, use_responses_api=True), ChatAnthropic(model=ANTHROPIC, max_retries=0)
+    for model in models:
+        model.invoke("What is this?")
+        for _ in model.stream("What is this?"):
+            pass
+        create_agent(model, tools=[get_weather]).invoke({"messages": [("user", "What is the weather?")]})
+        refused(lambda model=model: model.invoke("Please fail."))
+
+    async def asynchronous():
+        for model in models:
+            await model.ainvoke("What is this?")
+
+    asyncio.run(asynchronous())
+    OpenAIEmbeddings(model=EMBEDDING, check_embedding_ctx_length=False).embed_query("a")
+
+
+def crewai():
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    for model in ("openai/" + OPENAI, "anthropic/" + ANTHROPIC):
+        llm = LLM(model=model, max_tokens=500) if "anthropic" in model else LLM(model=model)
+        llm.call("What is this?")
+        agent = Agent(role="reporter", goal="Tell the weather.", backstory="You report.", llm=llm, tools=[tool("get_weather")(get_weather)])
+        Crew(agents=[agent], tasks=[Task(description="Tell the weather.", expected_output="The weather.", agent=agent)]).kickoff()
+        refused(lambda llm=llm: llm.call("Please fail."))
+
+
+def dspy():
+    import dspy
+
+    for model in ("openai/" + OPENAI, "anthropic/" + ANTHROPIC):
+        lm = dspy.LM(model, cache=False, num_retries=0, temperature=1.0, max_tokens=16000)
+        lm("What is this?")
+        with dspy.context(lm=lm):
+            refused(lambda: dspy.Predict("question -> answer")(question="What is this?"))  # the answer has no fields
+            refused(lambda: dspy.Predict("question -> answer")(question="Please fail."))
+    dspy.Embedder("openai/" + EMBEDDING, caching=False)(["a"])
+
+
 def adk():
     from google.adk.agents import LlmAgent
     from google.adk.runners import InMemoryRunner
@@ -309,6 +354,11 @@ def openinference(name, instrumentor, *calls):
     return instrumented("openinference.instrumentation." + name, instrumentor + "Instrumentor", *calls)
 
 
+def also(name, instrumentor):
+    """Instruments one more library, as its users do beside a framework that calls it."""
+    return lambda: getattr(__import__("openinference.instrumentation." + name, fromlist=[instrumentor]), instrumentor + "Instrumentor")().instrument()
+
+
 def by_logfire(libraries, *calls):
     def run():
         import logfire
@@ -353,6 +403,43 @@ def by_litellm():
     trace.get_tracer_provider().shutdown()
 
 
+def by_langsmith():
+    os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
+    provider = tracing()
+    langchain()
+    from langchain_core.tracers.langchain import wait_for_all_tracers
+
+    wait_for_all_tracers()
+    provider.shutdown()
+
+
+def by_openlit(*calls):
+    def run():
+        import openlit
+        from opentelemetry import trace
+
+        openlit.init(otlp_headers=os.environ["OTEL_EXPORTER_OTLP_TRACES_HEADERS"], disable_metrics=True)
+        for call in calls:
+            call()
+        trace.get_tracer_provider().shutdown()
+
+    return run
+
+
+def by_traceloop(*calls):
+    def run():
+        from opentelemetry import trace
+        from traceloop.sdk import Traceloop
+        from traceloop.sdk.decorators import workflow
+
+        Traceloop.init(app_name="app", api_endpoint=os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"], headers={"Authorization": "Bearer weir-quickstart"}, telemetry_enabled=False)
+        for call in calls:
+            workflow(name="work")(call)()
+        trace.get_tracer_provider().shutdown()
+
+    return run
+
+
 SETUPS = {
     "openinference/openai": openinference("openai", "OpenAI", openai_chat, openai_responses, openai_embeddings),
     "openinference/anthropic": openinference("anthropic", "Anthropic", anthropic_messages),
@@ -367,6 +454,14 @@ SETUPS = {
     "openinference/haystack": openinference("haystack", "Haystack", haystack),
     "openinference/agno": openinference("agno", "Agno", agno),
     "openinference/google-adk": openinference("google_adk", "GoogleADK", adk),
+    "openinference/langchain": openinference("langchain", "LangChain", langchain),
+    "openinference/dspy": openinference("dspy", "DSPy", also("litellm", "LiteLLM"), dspy),
+    "openinference/crewai": openinference("crewai", "CrewAI", also("openai", "OpenAI"), also("anthropic", "Anthropic"), crewai),
+    "langsmith": by_langsmith,
+    "openlit": by_openlit(openai_chat, openai_responses, openai_embeddings, anthropic_messages),
+    "openlit/langchain": by_openlit(langchain),
+    "traceloop": by_traceloop(openai_chat, openai_responses, openai_embeddings, anthropic_messages),
+    "traceloop/langchain": by_traceloop(langchain),
     "pydantic-ai": by_itself(pydantic_ai),
     "strands": by_itself(strands),
     "semantic-kernel": by_itself(semantic_kernel),
@@ -380,6 +475,10 @@ SETUPS = {
     "openllmetry/openai": instrumented("opentelemetry.instrumentation.openai", "OpenAIInstrumentor", openai_chat, openai_responses, openai_embeddings),
     "openllmetry/anthropic": instrumented("opentelemetry.instrumentation.anthropic", "AnthropicInstrumentor", anthropic_messages),
     "google-adk": by_itself(adk),
+    "opentelemetry/openai": instrumented("opentelemetry.instrumentation.genai.openai", "OpenAIInstrumentor", openai_chat, openai_responses, openai_embeddings),
+    "opentelemetry/anthropic": instrumented("opentelemetry.instrumentation.genai.anthropic", "AnthropicInstrumentor", anthropic_messages),
+    "opentelemetry/langchain": instrumented("opentelemetry.instrumentation.genai.langchain", "LangChainInstrumentor", langchain),
+    "opentelemetry/google-genai": instrumented("opentelemetry.instrumentation.google_genai", "GoogleGenAiSdkInstrumentor", google_genai),
 }
 
 if __name__ == "__main__":
