@@ -83,6 +83,17 @@ func TestTasksOfANewcomerTakeThreeActions(t *testing.T) {
 			a.click("[aria-label=Budgets] a", "Audit")
 			a.until(`document.querySelector("[aria-label=Audit] tbody")?.innerText.includes("rule.created\tall of us\t")`)
 		}},
+		{"the calls that a budget counts", "?v=budgets", func(a *actions) {
+			a.click("[aria-label=Budgets] a", "all of us")
+			a.until(`document.querySelectorAll("[aria-label=Requests] tr[data-id]").length === 5`)
+		}},
+		{"when an error came first", "?v=errors", func(a *actions) {
+			a.choose("[aria-label=Time]", "30d") // its parts are days
+			a.until(`/\t[A-Z]\w+ \d+, \d{4}\t/.test(document.querySelector("[aria-label=Errors] tbody")?.innerText)`)
+		}},
+		{"how the figures went over time", "?v=overview", func(a *actions) {
+			a.until(`document.querySelectorAll(".tile .spark").length === 7`)
+		}},
 		{"what a key without calls has cost so far", "?v=mine", func(a *actions) {
 			a.choose("[aria-label=Time]", "all")
 			a.until(`document.querySelector(".tiles")?.innerText.includes("Calls")`)

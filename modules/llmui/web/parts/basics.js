@@ -141,13 +141,13 @@ export function Menu({ label, onOpen, children }) {
 }
 
 // Tile is one figure, beside that of the period before. growth says whether more
-// of it is good or bad. A share differs by percentage points.
-export function Tile({ label, value, now, before, share, growth, detail, to }) {
+// of it is good or bad. A share differs by percentage points. past is its course.
+export function Tile({ label, value, now, before, share, growth, detail, to, past }) {
   const delta = share ? (now == null || before == null ? null : now - before) : change(now, before);
   const tone = !growth || delta === null || Math.abs(delta) < 0.005 ? "" : (delta > 0) === (growth === "good") ? "good" : "bad";
   const size = (x) => (share ? `${(x * 100).toFixed(1)} points` : x > 9.99 ? "over 10×" : percent(x));
   return html`<div class="tile panel"><span class="label">${to ? html`<${To} change=${to}>${label}<//>` : label}</span><strong>${value}</strong>
-    <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${size(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span></div>`;
+    <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${size(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span>${past && html`<${Spark} values=${past} />`}</div>`;
 }
 
 // Bar shows a share of a whole.

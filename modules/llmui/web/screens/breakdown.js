@@ -7,7 +7,7 @@ import { Answer, Spark, Table, To, useCursor, Mark, sorting } from "../parts/bas
 import { Export, pagesOf } from "../parts/csv.js";
 import { properties } from "../parts/filters.js";
 import { ByGroup, columns, sortOf } from "./overview.js";
-import { compact, count, dollars, moment, plural, offset } from "../format.js";
+import { compact, count, date, dollars, moment, plural, offset } from "../format.js";
 
 export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" missed /><${Misses} />`;
 
@@ -31,14 +31,14 @@ export function Errors() {
   const question = { groupBy: "error_group", filter: failures(v), sort: sortOf(sort) };
   const state = useMetrics(v, { ...question, ...page });
   return html`<${Answer} state=${state} empty=${(d) => d.groups.length === 0} none="No call failed in this time. Each error would be listed here once, with the provider's words, how often it came, and the calls.">${(d) => html`
-    <div class="bar-row"><p class="quiet">${plural(d.totals.requests, "call")} failed. Messages that differ by numbers or ids alone are one line.</p><span class="spring"></span><${Export} name="errors" columns=${errors} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)} /></div>
+    <div class="bar-row"><p class="quiet">${plural(d.totals.requests, "call")} failed. Messages that differ by numbers, ids or users alone are one line.</p><span class="spring"></span><${Export} name="errors" columns=${errors} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)} /></div>
     <${Table} label="Errors" columns=${errors} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />${pager(state.next)}`}<//>`;
 }
 
-// seen is the minute at which the part of the time begins that has the first or last call.
+// seen is when the part of the time begins that has the first or last call: a minute, or a day.
 const seen = (g, find) => {
-  const point = g.points[find]((p) => p.requests > 0);
-  return point ? html`<span title=${`between ${moment(point.range_start)} and ${moment(point.range_end)}`}>${moment(point.range_start).slice(0, -3)}</span>` : "—";
+  const { range_start: start, range_end: end } = g.points[find]((p) => p.requests > 0) || {};
+  return start ? html`<span title=${`between ${moment(start)} and ${moment(end)}`}>${Date.parse(end) - Date.parse(start) < 864e5 ? moment(start).slice(0, -3) : date(start)}</span>` : "—";
 };
 
 const errors = [

@@ -68,7 +68,7 @@ const eventsBy = (names) => [
   { title: "By", mid: true, cell: (e) => html`<span dir="auto" title=${e.actor.key}>${names.get(e.actor.key) || e.actor.key}</span>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
   { title: "Before and after", mid: true, wrap: true, cell: ({ before, after }) => {
     const changed = Object.keys({ ...before, ...after }).filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
-    return html`<details><summary>${before && after ? changed.join(", ") : plural(changed.length, "field")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;
+    return html`<details><summary>${before && after ? changed.join(", ") || "nothing" : plural(changed.length, "field")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;
   } },
 ];
 

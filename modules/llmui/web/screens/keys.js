@@ -8,7 +8,7 @@ import { Bar, Copy, Later, Tile, To } from "../parts/basics.js";
 import { Delete, Dialog, Form, Warnings, read, useChange } from "../parts/form.js";
 import { List } from "../parts/list.js";
 import { Setup } from "../parts/clients.js";
-import { count, date, dollars, minuteOf, moment, percent, timeOf } from "../format.js";
+import { count, date, dollars, dollarsWith, minuteOf, moment, percent, timeOf } from "../format.js";
 
 // scopes are what a key may do.
 export const scopes = { gateway: "call models", log: "record calls", metrics: "read totals", query: "read calls", write: "rate and report", admin: "administer" };
@@ -39,10 +39,10 @@ export function placed(budgets) {
 // budgetOf is the account that is nearest to its limit of those of the key, its project and its user.
 const budgetOf = (k, found) => ["key" + k.id, k.project && "project" + k.project, k.user && "user" + k.user].flatMap((at) => found.get(at) || []).sort(nearer)[0];
 
-const amount = (b, n) => (b.quantity === "usd" ? dollars(n) : count(n));
+const amount = (b, n, text = dollars) => (b.quantity === "usd" ? text(n) : count(n)), cents = (b, n) => amount(b, n, dollarsWith(2));
 
 // BudgetLeft is the cell of what is left of a budget.
-export const BudgetLeft = ({ of: f, total }) => (f ? html`<span class=${f.share >= 1 ? "bad" : f.share >= 0.8 ? "warn" : ""} title=${`${f.b.name}: ${percent(f.share)} used`}>${amount(f.b, f.a.remaining)}</span>${total && html` <span class="quiet">of ${amount(f.b, f.b.limit)}</span>`}` : "—");
+export const BudgetLeft = ({ of: f, total }) => (f ? html`<span class=${f.share >= 1 ? "bad" : f.share >= 0.8 ? "warn" : ""} title=${`${f.b.name}: ${percent(f.share)} used, ${amount(f.b, f.a.remaining)} left`}>${cents(f.b, f.a.remaining)}</span>${total && html` <span class="quiet">of ${cents(f.b, f.b.limit)}</span>`}` : "—");
 // leastLeft sorts by it.
 export const leastLeft = ({ budget: f }) => -(f?.share ?? -1);
 

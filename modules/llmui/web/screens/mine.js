@@ -23,8 +23,7 @@ export function Mine() {
       <span>${b.quantity === "usd" ? `${dollars(a.spent)} of ${dollars(b.limit)}` : `${count(a.spent)} of ${count(b.limit)} ${b.quantity}`} (${percent(a.spent / b.limit)})${b.ends_at ? `, resets on ${date(b.ends_at)}` : ""}</span></div>`))}
     ${!key.budgets.length && html`<p class="quiet">No budget counts these calls.</p>`}
     <${Answer} state=${state}>${(d) => html`<div class="tiles"><${Tile} label="Cost" value=${dollars(d.totals.cost)} /><${Tile} label="Calls" value=${count(d.totals.requests)} to=${{ ...elsewhere, v: "requests", f }} /><${Tile} label="Failed" value=${count(d.totals.errors)} to=${{ ...elsewhere, v: "errors", f }} /><${Tile} label="Tokens" value=${compact(d.totals.total_tokens)} /></div>
-      <div class="charts"><${Chart} title="Cost" times=${d.points.map((p) => Date.parse(p.range_start))} format=${dollars} stacked series=${[{ name: "cost", values: d.points.map((p) => p.cost ?? 0) }]} /></div>
-      <p><${To} change=${{ ...elsewhere, v: "requests", f }}>All calls<//></p>`}<//>
+      <div class="charts"><${Chart} title="Cost" times=${d.points.map((p) => Date.parse(p.range_start))} format=${dollars} stacked series=${[{ name: "cost", values: d.points.map((p) => p.cost ?? 0) }]} /></div>`}<//>
     <${OwnKeys} own=${key} />`}<//>`;
 }
 

@@ -53,13 +53,14 @@ function Figures({ d, v, before: b }) {
   }), [d]);
   const t = d.totals;
   const list = { ...elsewhere, v: "requests" };
+  const figure = (label, f, text, rest) => html`<${Tile} label=${label} value=${text(f(t))} now=${f(t)} before=${f(b)} past=${points.map(f)} ...${rest} />`;
   return html`<div class="tiles">
-      <${Tile} label="Requests" value=${compact(t.requests)} now=${t.requests} before=${b.requests} to=${list} />
-      <${Tile} label="Cost" value=${dollars(t.cost)} now=${t.cost} before=${b.cost} growth="bad" detail=${t.requests_without_cost ? html`<${To} change=${{ ...list, f: withCondition(v.f, { field: "cost", op: "is-null", value: "true" }) }}>${count(t.requests_without_cost)} unpriced<//>` : ""} to=${{ ...list, sort: "-cost" }} />
-      <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} share growth="bad" detail=${`${count(t.errors)} failed`} to=${having("failed", true)} />
-      <${Tile} label="Latency p95" value=${duration(t.latency.p95)} now=${t.latency.p95} before=${b.latency?.p95} growth="bad" to=${{ ...list, sort: "-latency" }} />
-      <${Tile} label="First token p95" value=${duration(t.time_to_first_token.p95)} now=${t.time_to_first_token.p95} before=${b.time_to_first_token?.p95} growth="bad" to=${{ ...list, sort: "-time_to_first_token" }} />
-      <${Tile} label="Cached input" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} share growth="good" detail=${repeated(t)} to=${{ ...elsewhere, v: "models" }} />
+      ${figure("Requests", (x) => x.requests, compact, { to: list })}
+      ${figure("Cost", (x) => x.cost, dollars, { growth: "bad", detail: t.requests_without_cost ? html`<${To} change=${{ ...list, f: withCondition(v.f, { field: "cost", op: "is-null", value: "true" }) }}>${count(t.requests_without_cost)} unpriced<//>` : "", to: { ...list, sort: "-cost" } })}
+      ${figure("Errors", rate, percent, { share: true, growth: "bad", detail: `${count(t.errors)} failed`, to: having("failed", true) })}
+      ${figure("Latency p95", (x) => x.latency?.p95, duration, { growth: "bad", to: { ...list, sort: "-latency" } })}
+      ${figure("First token p95", (x) => x.time_to_first_token?.p95, duration, { growth: "bad", to: { ...list, sort: "-time_to_first_token" } })}
+      ${figure("Cached input", cached, percent, { share: true, growth: "good", detail: repeated(t), to: { ...elsewhere, v: "models" } })}
       <${Month} v=${v} />
     </div>
     <p class="quiet compare">${v.from === "today" && !v.to && "Beside yesterday until this time. "}${v.from !== "all" && html`<${To} change=${{ ...elsewhere, v: "compare", by: "period" }}>Compare with the period before<//>`}</p>
@@ -86,7 +87,7 @@ function Month({ v }) {
   const at = before.findIndex((p) => p.requests > 0), used = at < 0 ? [] : before.slice(at), days = used.length;
   const left = Math.round(((end - now) / day) * 10) / 10, spent = month.data.totals.cost, mean = used.reduce((sum, p) => sum + (p.cost || 0), 0) / days;
   const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
-  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} in all</span>` : "no day to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
+  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} in all</span>` : "no day to forecast from"} past=${month.data.points.map((p) => p.cost)} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
 
 // Top is a short table of groups, those that cost most first.
@@ -119,7 +120,7 @@ export function ByGroup({ d, by, title, format, value, height }) {
 }
 
 // starred has a star if some requests of the group have no price.
-const starred = (text, { totals: t }) => html`${text}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
+const starred = (text, { totals: t }) => html`${text}${t.requests_without_cost > 0 && html`<span class="quiet star" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
 
 // price is of a million tokens.
 const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.total_tokens) * 1e6 : null);
