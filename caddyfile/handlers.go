@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -32,9 +33,15 @@ func parseHandler[H any, P interface {
 	return handler, checkSite(h, directive, handler)
 }
 
-// checkSite finds the store and the organisation of a handler in the global option
+// checkSite notes the line of a handler, and finds the store and the organisation of a handler in the global option
 // llm while there is a line to name: when the modules look, there is none.
 func checkSite(h httpcaddyfile.Helper, directive caddyfile.Token, handler any) error {
+	config := gjson.ParseBytes(caddyconfig.JSON(handler, nil))
+	line := []caddyfile.Token{directive}
+	if provider := config.Get("provider").Str; provider != "" {
+		line = append(line, caddyfile.Token{Text: provider})
+	}
+	position.NoteDirective(line)
 	global, ok := h.Option("llm").(httpcaddyfile.App)
 	if !ok {
 		return nil
@@ -43,7 +50,6 @@ func checkSite(h httpcaddyfile.Helper, directive caddyfile.Token, handler any) e
 	if err := json.Unmarshal(global.Value, &app); err != nil {
 		return err
 	}
-	config := gjson.ParseBytes(caddyconfig.JSON(handler, nil))
 	store, org := cmp.Or(config.Get("store").Str, llmapp.DefaultName), config.Get("org").Str
 	at := caddyfile.NewDispenser([]caddyfile.Token{directive})
 	at.Next()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+
+	"github.com/weirhq/weir/internal/testkit/freeport"
 )
 
 // What is found when a configuration is provisioned is told like what is found in the
@@ -71,6 +73,35 @@ func TestProvisionedMistakes(t *testing.T) {
 			}
 			if err != nil && strings.Contains(err.Error(), "canary") {
 				t.Error("a secret is repeated")
+			}
+		})
+	}
+}
+
+// A site on which two handlers would record and charge each call is refused when it is loaded. Where it
+// depends on the request, or where no request reaches the second one, it is not.
+func TestTwoRecordersAreNotLoaded(t *testing.T) {
+	dir := t.TempDir()
+	for name, tc := range map[string]struct{ site, want string }{
+		"in front of a proxy":             {"llm_log openai <<\nllm_proxy openai", "llm_log openai: two `llm_log` would record and charge each call twice"},
+		"around a proxy":                  {"llm_log <<\nhandle_path /a/* {\nllm_proxy openai\n}", "llm_log: two `llm_log` would record"},
+		"within a block":                  {"handle_path /a/* {\nroute {\nllm_log openai <<\nllm_proxy openai\n}\n}", "llm_log openai: two `llm_log` would record"},
+		"for some requests":               {"llm_log /a/*\nllm_proxy /b/* openai", ""},
+		"in blocks of which one is taken": {"handle /a/* {\nllm_log\n}\nhandle {\nllm_proxy openai\n}", ""},
+		"behind one that answers":         {"route {\nllm_proxy openai\nllm_proxy anthropic\n}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := "{\nadmin off\npersist_config off\nauto_https off\nllm {\nstore sqlite " + dir + "/weir.db\n}\n}\nhttp://" + freeport.Address(t) + " {\n" + tc.site + "\n}\n"
+			before, _, _ := strings.Cut(source, " <<")
+			text, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(strings.Replace(source, " <<", "", 1)), map[string]any{"filename": "Caddyfile"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = caddy.Load(text, true)
+			defer func() { _ = caddy.Stop() }()
+			where := ", at Caddyfile:" + strconv.Itoa(1+strings.Count(before, "\n"))
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasSuffix(err.Error(), where)) {
+				t.Errorf("got\n%v\nwant\n… %s … %s", err, tc.want, where)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -15,8 +16,9 @@ import (
 
 // Lines are the lines of an option, of which some configuration was made.
 type Lines struct {
-	config string
-	lines  [][]caddyfile.Token
+	config     string
+	lines      [][]caddyfile.Token
+	directives [][]caddyfile.Token // of sites
 }
 
 // last is what this process has adapted last: where a Caddyfile is run or loaded, it is
@@ -33,6 +35,15 @@ func Note(config []byte, tokens []caddyfile.Token) {
 		l.lines[len(l.lines)-1] = append(l.lines[len(l.lines)-1], t)
 	}
 	last.Store(l)
+}
+
+// NoteDirective remembers the line of a site's directive.
+func NoteDirective(line []caddyfile.Token) {
+	if l := last.Load(); l != nil {
+		longer := *l
+		longer.directives = append(slices.Clip(l.directives), line)
+		last.Store(&longer)
+	}
 }
 
 // Of returns the lines that config was made of, nil when it comes from elsewhere.
@@ -79,6 +90,24 @@ func (l *Lines) Wrap(err error, path ...string) error {
 		return err
 	}
 	return fmt.Errorf("%w, at %s:%d", err, l.lines[found][0].File, l.lines[found][0].Line)
+}
+
+// WrapDirective adds to err where the one directive of the sites stands that begins with words. If there are
+// several, err stays as it is.
+func (l *Lines) WrapDirective(err error, words ...string) error {
+	if err == nil || l == nil {
+		return err
+	}
+	var found [][]caddyfile.Token
+	for _, line := range l.directives {
+		if begins(line, words) {
+			found = append(found, line)
+		}
+	}
+	if len(found) != 1 {
+		return err
+	}
+	return fmt.Errorf("%w, at %s:%d", err, found[0][0].File, found[0][0].Line)
 }
 
 // lineOf returns the first of the lines that begins with words, up to the end of the block that they

@@ -249,6 +249,9 @@ func (a *App) Validate() error {
 func (a *App) Start() error {
 	redact.StandardLog()
 	a.orgs.maskers.MaskLogs()
+	if err := a.checkRecorders(); err != nil {
+		return err
+	}
 	if err := a.env.claimed.claimSites(a.env.ctx); err != nil {
 		return err
 	}
