@@ -550,6 +550,61 @@ func TestRealtimeEndsWithItsKey(t *testing.T) {
 	s.settled()
 }
 
+// What the provider closes a WebSocket with reaches the client, also while this sends, and the other way. The
+// records say so.
+func TestRealtimeCloseCodesPass(t *testing.T) {
+	accepted := make(chan realtimeEnds, 1)
+	s := serve(t, map[string][]upstream{"raw": {realtimeProvider(t, accepted)}})
+	bye := ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusInternalServerError, "The session expired."))
+	for name, c := range map[string]struct {
+		header  []string
+		end     storage.EndState
+		message string
+		close   func(e *realtimeEnds)
+	}{
+		"by the provider": {nil, storage.UpstreamAborted, "The provider closed the WebSocket with the code 1011: The session expired.", func(e *realtimeEnds) {
+			go func() {
+				for audio := ws.MustCompileFrame(ws.MaskFrame(ws.NewBinaryFrame(make([]byte, 1<<20)))); ; {
+					if _, err := e.client.Write(audio); err != nil {
+						return
+					}
+				}
+			}()
+			if _, err := e.provider.Write(ws.MustCompileFrame(bye)); err != nil {
+				t.Error(err)
+			}
+			e.provider.Close()
+			if _, code := e.closed(); code != ws.StatusInternalServerError {
+				t.Errorf("the client is told %d", code)
+			}
+			e.client.Close()
+		}},
+		"omitted": {[]string{"Service-Omit-Response", "true"}, storage.UpstreamAborted, "The provider closed the WebSocket with the code 1011.", func(e *realtimeEnds) {
+			e.pass(e.provider, e.client, ws.MustCompileFrame(bye))
+			e.client.Close()
+		}},
+		"by the client": {nil, storage.ClientAborted, "The client closed the WebSocket with the code 1011: The session expired.", func(e *realtimeEnds) {
+			e.pass(e.client, e.provider, ws.MustCompileFrame(ws.MaskFrame(bye)))
+			e.client.Close()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(s.kept.all())
+			e := s.open(accepted, "raw/priced", "k", c.header...)
+			e.ask(realtimeCreate)
+			e.answer(realtimeCreated)
+			c.close(e)
+			s.settled()
+			for _, r := range s.kept.all()[before:] {
+				isSocket := r.Status.N == http.StatusSwitchingProtocols
+				if r.ErrorType != "websocket_closed" || !isSocket && (r.EndState != c.end || r.ErrorMessage != c.message) {
+					t.Errorf("%d, %s, %s, %q", r.Status.N, r.EndState, r.ErrorType, r.ErrorMessage)
+				}
+			}
+		})
+	}
+}
+
 // A provider that answers the handshake without a WebSocket is paid nothing: another one may answer.
 func TestNoWebSocketCostsNothing(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {objectOf(`{}`)}})

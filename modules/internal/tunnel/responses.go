@@ -355,8 +355,13 @@ func (rs *responses) newPart(d plugins.Dialect, started time.Time, model string,
 	return r
 }
 
-// abort ends all responses that have not ended, after the WebSocket has.
-func (rs *responses) abort(end storage.EndState, errorType string) {
+// abort ends all responses that have not ended, after the WebSocket has. failure is why, nil if nothing says so.
+func (rs *responses) abort(end storage.EndState, failure *plugins.Error) {
+	fail := func(r *response) {
+		if failure != nil {
+			r.exchange.Record.ErrorType, r.exchange.Refusal = failure.Type, failure
+		}
+	}
 	rs.mu.Lock()
 	requested := rs.requested
 	rs.requested = nil
@@ -368,13 +373,14 @@ func (rs *responses) abort(end storage.EndState, errorType string) {
 			state = end
 			r.exchange.Record.Status = plugins.Known(storage.StatusClientLeft)
 		}
-		r.exchange.Record.ErrorType = errorType
+		fail(r)
 		rs.finish(r, state)
 	}
 	for _, r := range rs.inProgress {
-		r.exchange.Record.ErrorType = errorType
 		if r.lastError != nil && end == storage.UpstreamAborted {
 			r.read("error", r.lastError)
+		} else {
+			fail(r)
 		}
 		rs.finish(r, end)
 	}

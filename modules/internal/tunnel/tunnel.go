@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gobwas/ws"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -22,6 +23,10 @@ import (
 // UnreadableError is the error type of the records of a WebSocket that could not be
 // read to its end.
 const UnreadableError = "websocket_unreadable"
+
+// ClosedError is the error type of a WebSocket, and of the responses that had not ended, if one side closed
+// it with a code that tells of a failure (RFC 6455, section 7.4).
+const ClosedError = "websocket_closed"
 
 // Options are what the handler decides about a tunnel.
 type Options struct {
@@ -93,7 +98,7 @@ func (d *Direction) Write(p []byte) {
 		d.stop()
 		d.fail(err)
 		if d == &d.t.Server { // nothing reports any more how its responses end
-			d.t.abort(storage.UpstreamAborted, UnreadableError)
+			d.t.abort(storage.UpstreamAborted, &plugins.Error{Type: UnreadableError, Message: "The frames of the WebSocket cannot be read."})
 		}
 	}
 }
@@ -137,13 +142,41 @@ func (d *Direction) Stop() (between bool) {
 func (t *Tunnel) Close(clientLeft bool) {
 	t.Client.Stop()
 	t.Server.Stop()
-	end := storage.UpstreamAborted
-	if closer := t.closer.Load(); closer == &t.Client || closer == nil && clientLeft {
+	end, closer := storage.UpstreamAborted, t.closer.Load()
+	if closer == &t.Client || closer == nil && clientLeft {
 		end = storage.ClientAborted
 	}
-	t.abort(end, "")
+	failure := t.closeError(closer)
+	t.abort(end, failure)
 	t.input.Free()
+	if failure != nil {
+		t.x.Record.ErrorType, t.x.Refusal = failure.Type, failure
+	}
 	if t.Client.failed || t.Server.failed {
 		t.x.Record.ErrorType = UnreadableError
 	}
+}
+
+// closeError returns the failure that the code tells of with which a direction closed the WebSocket, nil for
+// none.
+func (t *Tunnel) closeError(closer *Direction) *plugins.Error {
+	if closer == nil {
+		return nil
+	}
+	code, reason := closer.reader.CloseReason()
+	if code == 0 || code == int(ws.StatusNormalClosure) || code == int(ws.StatusGoingAway) {
+		return nil
+	}
+	by := "provider"
+	if closer == &t.Client {
+		by = "client"
+	}
+	if reason != "" && !t.x.Record.RequestOmitted && !t.x.Record.ResponseOmitted { // it may quote the content
+		reason = ": " + reason
+	} else {
+		reason = "."
+	}
+	e := plugins.Upstream("The %s closed the WebSocket with the code %d%s", by, code, reason)
+	e.Type = ClosedError
+	return e
 }

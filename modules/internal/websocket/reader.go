@@ -50,6 +50,8 @@ type Reader struct {
 	on      func(message []byte, cut bool)
 	pump    *coding.Pump
 	closed  bool
+	code    ws.StatusCode // of the frame that closed the direction, 0 for none
+	reason  string        // likewise
 }
 
 // Open makes the readers of both directions of a WebSocket that the answer to its
@@ -110,6 +112,9 @@ func (r *Reader) Stop() { r.pump.Close() }
 // Closed reports whether the frame was read that closes the direction.
 func (r *Reader) Closed() bool { return r.closed }
 
+// CloseReason returns the code of the frame that closed the direction, 0 for none, and the reason.
+func (r *Reader) CloseReason() (code int, reason string) { return int(r.code), r.reason }
+
 // Err is why the frames cannot be read any more, nil as long as they can and once
 // the direction is closed. Stop makes it say that the connection broke off.
 func (r *Reader) Err() error { return r.pump.Err() }
@@ -123,7 +128,9 @@ func (r *Reader) run() error {
 		switch {
 		case header.OpCode == ws.OpClose:
 			r.closed = true
-			return nil
+			payload, err := io.ReadAll(io.LimitReader(&r.frames, ws.MaxControlFramePayloadSize))
+			r.code, r.reason = ws.ParseCloseFrameData(payload)
+			return err
 		case header.OpCode.IsControl():
 			err = r.frames.Discard()
 		default:

@@ -48,6 +48,9 @@ const (
 // closeWriteTimeout bounds the wait for a client that takes no bytes.
 const closeWriteTimeout = 5 * time.Second
 
+// lingerTime bounds the wait for a client to close its side, once it has the last frames.
+const lingerTime = time.Second
+
 // Why the gateway closes a WebSocket without an error of the client or the provider.
 var (
 	shuttingDown = plugins.Error{Status: http.StatusServiceUnavailable, Type: "server_error", Message: "the gateway is shutting down"}
@@ -75,6 +78,7 @@ func (p *Passage) Pass(ctx context.Context, fromClient io.Reader) Passed {
 			p.close(theProvider)
 		}
 		p.close(theClient)
+		_, _ = io.Copy(io.Discard, fromClient) // or what is unread would reset the connection, and the last frames with it
 	})
 	sent, refused := p.forward(p.Conn, p.Upstream, &p.Tunnel.Server)
 	if refused {
@@ -86,8 +90,12 @@ func (p *Passage) Pass(ctx context.Context, fromClient io.Reader) Passed {
 	if between := p.Tunnel.Server.Stop(); reason != nil && between {
 		_, _ = p.Conn.Write(closeFrames(reason))
 	}
-	p.Conn.Close()
+	if half, ok := p.Conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // a client that is gone
+	}
+	_ = p.Conn.SetReadDeadline(time.Now().Add(lingerTime)) // likewise
 	others.Wait()
+	p.Conn.Close()
 	p.Tunnel.Close(p.ended.Load() == theClient)
 	passed := Passed{Received: received, Sent: sent}
 	if reason != nil && reason.Status != http.StatusServiceUnavailable {
