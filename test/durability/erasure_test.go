@@ -210,7 +210,8 @@ func (r *erasureRun) calls(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.persons = append(r.persons, one)
-	if rand.N(4) > 0 {
+	const mostWaiting = 50 // more would be left for the end, when nothing is killed
+	if rand.N(4) > 0 && len(r.waiting) < mostWaiting {
 		one.what = []string{"content", "identity", "record"}[rand.N(3)]
 		r.waiting = append(r.waiting, one)
 	}
