@@ -5,13 +5,16 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
@@ -25,7 +28,7 @@ const (
 	copies = 4
 	// firstRead is how many bytes of a body are read before more memory is asked for than a body
 	// takes of which nothing has come, and trust how much the announcement of a length gets then.
-	firstRead = 1 << 10
+	firstRead = 4 << 10
 	trust     = 64 << 10
 	// growth is how many times what has come an announced length gets then, so that a body is not
 	// copied too often.
@@ -34,6 +37,9 @@ const (
 	patience  = 20 * time.Second
 	leastRate = 32 << 10
 )
+
+// firstReads are the memory of bodies of which nothing has come.
+var firstReads = sync.Pool{New: func() any { return new([firstRead]byte) }}
 
 // Reader reads what clients send to an endpoint.
 type Reader struct {
@@ -169,12 +175,13 @@ func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDea
 	if announced < 0 {
 		longest = rd.Limit
 	}
-	size := min(firstRead, longest)
 	var refused *plugins.Error
-	if b.reservation, refused = rd.Memory.Hold(ctx, copies*size); refused != nil {
+	if b.reservation, refused = rd.Memory.Hold(ctx, min(firstRead, copies*longest)); refused != nil {
 		return b, refused
 	}
-	b.Bytes = make([]byte, 0, size+1) // one more, to see the end
+	first := firstReads.Get().(*[firstRead]byte)
+	defer firstReads.Put(first)
+	b.Bytes = first[:0]
 	begun, bounded, bounds := time.Now(), int64(-leastRate), true
 	for err == nil {
 		if len(b.Bytes) == cap(b.Bytes) {
@@ -195,6 +202,9 @@ func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDea
 	}
 	if bounds && !errors.Is(err, os.ErrDeadlineExceeded) { // else the server would wait for the rest
 		_ = setDeadline(time.Time{})
+	}
+	if unsafe.SliceData(b.Bytes) == &first[0] {
+		b.Bytes = bytes.Clone(b.Bytes)
 	}
 	if err != io.EOF { //nolint:errorlint // a body that was cut off wraps it
 		return b, err
