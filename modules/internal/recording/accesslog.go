@@ -9,8 +9,11 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// logAccess adds the exchange to the entry of its request in Caddy's access log.
+// logAccess adds the exchange to the entry of its request in Caddy's access log, if the server has one.
 func (x *Exchange) logAccess() {
+	if server, ok := x.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs == nil {
+		return
+	}
 	if extra, ok := x.ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		var noContent *storage.Kept
 		masked, _ := noContent.Masked(&x.Record, x.site.App.Maskers().Of(x.Record.Org, x.Record.ContentMask()))

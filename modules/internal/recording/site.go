@@ -70,7 +70,9 @@ func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *store
 // that has one, masked as it is stored. It never waits, and keeps nothing of k.
 func (s *Site) export(r *storage.Record, k *storage.Kept) {
 	if config := s.App.Stores[s.App.Authenticator().StoreOf(r.Org)]; config != nil {
-		config.Store().Export(k.Masked(r, s.App.Maskers().Of(r.Org, r.ContentMask())))
+		config.Store().Export(func() (*storage.Record, *storage.Content) {
+			return k.Masked(r, s.App.Maskers().Of(r.Org, r.ContentMask()))
+		})
 	}
 }
 

@@ -88,10 +88,11 @@ func (s *Store) exportTo(config *Export, logger *zap.Logger) {
 }
 
 // Export sends the record of a call that is over to the collector of the store, if it has one.
-// It never waits, and keeps nothing of c.
-func (s *Store) Export(r *storage.Record, c *storage.Content) {
+// masked returns the record and its content as they are stored. Export never waits, and keeps nothing of
+// the content.
+func (s *Store) Export(masked func() (*storage.Record, *storage.Content)) {
 	if e := s.exported.Load(); e != nil {
-		e.Export(r, c)
+		e.Export(masked())
 	}
 }
 
