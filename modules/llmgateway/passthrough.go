@@ -86,7 +86,8 @@ func (n *native) passObject(resp *http.Response, observer plugins.Observer, unas
 	}
 	// A transcript may also be plain text, as SubRip and WebVTT are.
 	isText := a.call.dialect == plugins.Transcription && mediaType == "text/plain" && len(body) > 0
-	if isText || unasked || plugins.ValidJSON(body) { // or else it may end in half of a count
+	isJSON := !unasked && plugins.ValidJSON(body)
+	if isText || unasked || isJSON { // or else it may end in half of a count
 		observer.Write(body)
 	}
 	observer.Close()
@@ -100,19 +101,20 @@ func (n *native) passObject(resp *http.Response, observer plugins.Observer, unas
 			outcome = observe.Cut
 		}
 		body, _ = observe.Transcript(a.call.dialect).Stored("text/event-stream", answer)
+		isJSON = plugins.ValidJSON(body)
 	}
 	switch {
 	case unasked && (outcome == observe.Cut || outcome == observe.Empty):
 		return n.endUnread(resp, answer, outcome.Error())
 	case !isText && outcome == observe.Failed && !(observer.Info().Content && observer.Info().ErrorType == ""): // text with a reason stays
 		return n.endStated(resp, answer)
-	case !isText && !observe.IsResponse(a.call.dialect, body):
+	case !isText && !(isJSON && observe.IsResponse(a.call.dialect, body)):
 		return n.endUnread(resp, answer, plugins.Upstream("The provider answered with something that is no response."))
 	case outcome == observe.Empty && a.call.dialect == plugins.Chat:
 		return n.endUnread(resp, answer, outcome.Error())
 	}
 	n.keepAnswer(body)
-	if mediaType != "text/plain" || plugins.ValidJSON(body) {
+	if mediaType != "text/plain" || isJSON {
 		contentType = jsonType
 	}
 	if stream := a.call.input.api.Stream; stream != nil && a.call.input.streams() { // the provider ignores `stream`

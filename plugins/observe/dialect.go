@@ -199,10 +199,10 @@ func Operation(d plugins.Dialect) string {
 // OutputLimits are the fields of requests of dialect d that limit the tokens of the output.
 func OutputLimits(d plugins.Dialect) []string { return lookup(d).Dialect.OutputLimits }
 
-// IsResponse reports whether body is a whole response of dialect d. There are providers
-// that answer errors, pages and nothing with the status 200.
+// IsResponse reports whether body, which is valid JSON, is a whole response of dialect d. There are
+// providers that answer errors, pages and nothing with the status 200.
 func IsResponse(d plugins.Dialect, body []byte) bool {
-	return plugins.ValidJSON(body) && slices.ContainsFunc(lookup(d).Object, func(sign string) bool {
+	return slices.ContainsFunc(lookup(d).Object, func(sign string) bool {
 		path, begin, _ := strings.Cut(sign, ":")
 		v := gjson.Get(plugins.View(body), path)
 		return v.Type == gjson.Number && begin == "0" || v.Exists() && strings.HasPrefix(v.Raw, begin)

@@ -368,7 +368,7 @@ func (x *observer) isRead() bool {
 // readStatement takes the error that an answer, or its last event, states in a shape of no dialect, if it
 // is no response. Its type is unknown unless the error means a status.
 func (x *observer) readStatement() {
-	isAnswer := !x.dialect.finishes && (len(x.dialect.Object) == 0 || IsResponse(x.dialect.Name, x.statement))
+	isAnswer := !x.dialect.finishes && (len(x.dialect.Object) == 0 || plugins.ValidJSON(x.statement) && IsResponse(x.dialect.Name, x.statement))
 	if x.isRead() || x.length == 0 || x.length > MaxStatement || isAnswer {
 		return
 	}

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"iter"
 	"strings"
@@ -24,54 +23,45 @@ const (
 	Binary
 )
 
-// maxDetect is how much of a body is read ahead to tell what it is, in bytes. The first line of
-// newline-delimited JSON is shorter.
-const maxDetect = 16 << 10
-
-// Detect reads the beginning of a body, and returns what the body is and a reader of all of it.
-// Content types are wrong at times: ollama.com sends lines as application/json, and there are
+// Detect reads the beginning of a body, at most a window, and returns what the body is and a reader of
+// all of it. The first line of newline-delimited JSON is shorter than a window. Content types are wrong at times: ollama.com sends lines as application/json, and there are
 // providers that declare a stream as text, an error as a stream, or nothing at all.
 func Detect(body io.Reader) (Kind, io.Reader) {
-	ahead := make([]byte, 0, 512)
+	r := &resumedReader{body: body, window: windows.Get().(*[16 << 10]byte)}
 	for {
-		kind, certain := KindOf(ahead)
-		if certain || len(ahead) >= maxDetect {
-			return kind, &resumedReader{ahead, body}
+		kind, certain := KindOf(r.window[:r.size])
+		if certain || r.size == len(r.window) || r.err != nil {
+			return kind, r
 		}
-		if len(ahead) == cap(ahead) {
-			ahead = append(make([]byte, 0, 4*cap(ahead)), ahead...)
-		}
-		n, err := body.Read(ahead[len(ahead):cap(ahead)])
-		ahead = ahead[:len(ahead)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			kind, _ = KindOf(ahead)
-			return kind, &resumedReader{ahead, failedReader{io.EOF}}
-		case err != nil:
-			return kind, &resumedReader{ahead, failedReader{err}}
-		}
+		var n int
+		n, r.err = body.Read(r.window[r.size:])
+		r.size += n
 	}
 }
 
 // resumedReader is the reader of a body whose beginning has been read.
 type resumedReader struct {
-	ahead []byte // that nobody else has read
-	body  io.Reader
+	body       io.Reader
+	err        error           // of body
+	window     *[16 << 10]byte // the beginning, nil once it is read again
+	read, size int             // how much of window is read again, of how much there is
 }
 
-func (r *resumedReader) Read(p []byte) (int, error) {
-	if len(r.ahead) == 0 {
-		return r.body.Read(p)
+// Read implements io.Reader.
+func (r *resumedReader) Read(p []byte) (n int, err error) {
+	switch {
+	case r.window != nil:
+		n = copy(p, r.window[r.read:r.size])
+		if r.read += n; r.read == r.size {
+			windows.Put(r.window)
+			r.window, err = nil, r.err
+		}
+		return n, err
+	case r.err != nil:
+		return 0, r.err
 	}
-	n := copy(p, r.ahead)
-	r.ahead = r.ahead[n:]
-	return n, nil
+	return r.body.Read(p)
 }
-
-// failedReader is the reader of a body that cannot be read any further.
-type failedReader struct{ err error }
-
-func (f failedReader) Read([]byte) (int, error) { return 0, f.err }
 
 // fields are those with which an event of a stream may begin. A comment has none.
 var fields = [...]string{"data", "event", "id", "retry", "error", ""}
