@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/lineage"
@@ -37,17 +38,18 @@ type affinity struct {
 // affinity returns nil if the nodes share nothing, or if the call is no conversation.
 func (c *call) affinity() *affinity {
 	nodes, outline := c.h.affinity(), c.input.reader.Outline()
-	if nodes == nil || outline == nil {
-		return nil
+	if c.nodes != nil || nodes == nil || outline == nil {
+		return c.nodes
 	}
 	secrets, err := c.h.secrets()
 	if err != nil {
 		return nil
 	}
-	return &affinity{
+	c.nodes = &affinity{
 		nodes: nodes, secrets: secrets, owner: c.memoryOfCaller().owner, session: c.exchange.Record.SessionID, life: lineage.Life(outline),
-		fingerprints: func() []observe.Fingerprint { return observe.Fingerprints(c.dialect, c.input.body) },
+		fingerprints: sync.OnceValue(func() []observe.Fingerprint { return observe.Fingerprints(c.dialect, c.input.body) }),
 	}
+	return c.nodes
 }
 
 // find returns the target whose provider's cache has the beginning of the call, as key hides it, and how
@@ -59,10 +61,9 @@ func (f *affinity) find(ctx context.Context) (target shared.Key, tokens int64) {
 	earlier := f.fingerprints()
 	earlier = earlier[:max(len(earlier)-1, 0)]
 	earlier = earlier[max(len(earlier)-maxNewMessages, 0):]
-	slices.Reverse(earlier)
-	keys := make([]shared.Key, len(earlier))
-	for i, e := range earlier {
-		keys[i] = f.key("affinity", e[:])
+	var keys []shared.Key
+	for _, e := range slices.Backward(earlier) {
+		keys = append(keys, f.key("affinity", e[:]))
 	}
 	value, _ := f.nodes.Recall(ctx, keys)
 	if len(value) != len(target)+8 {

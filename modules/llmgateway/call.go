@@ -44,6 +44,7 @@ type call struct {
 	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
 
 	cache cacheLookup
+	nodes *affinity // what other nodes know of the conversation, nil before it is asked for
 
 	streamsBackground bool // a call in the background was asked for a stream
 }
