@@ -29,6 +29,8 @@ type attempt struct {
 	x      *recording.Exchange
 	req    *http.Request // to the provider
 	within bool          // the attempt is a part of a call that has a bill of its own
+	// forgets: the request goes without the reasoning of earlier turns, which the target has refused.
+	forgets bool
 
 	client   client
 	extended bool // the conversation has the answer
@@ -43,13 +45,13 @@ type attempt struct {
 const maxErrorTime = 5 * time.Second
 
 // prepare makes the upstream request of the nth attempt, and sets aside what it
-// may cost. Nothing has been sent.
-func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
+// may cost. Nothing has been sent. forgets is that of the attempt.
+func (c *call) prepare(t routing.Target, n int, forgets bool) (*attempt, error) {
 	c, err := c.variant(t.Choice)
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{candidate: c.at(t), x: c.exchange.Attempt(n)}
+	a := &attempt{candidate: c.at(t), x: c.exchange.Attempt(n), forgets: forgets}
 	a.x.TargetModel, a.x.Record.Provider, a.x.Record.Account = t.Model, t.Account.Provider, t.Account.Label
 	a.x.Account, a.x.Target, a.x.Record.Arm = lineage.Hash(string(t.Account.ID[:])), t.Lineage, t.Arm()
 	if err := a.allow(); err != nil {

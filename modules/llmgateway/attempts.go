@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/shared"
 )
 
 // tryTargets makes attempts until one has answered the client, or no other may
@@ -65,15 +66,16 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 // attempts are the attempts of a call.
 type attempts struct {
 	call     *call
-	last     *attempt           // the latest one that was sent: its failure is the answer unless another follows
-	failure  *plugins.Error     // of the latest one, nil if it answered
-	failures []apierror.Attempt // of all
+	last     *attempt            // the latest one that was sent: its failure is the answer unless another follows
+	failure  *plugins.Error      // of the latest one, nil if it answered
+	failures []apierror.Attempt  // of all
+	forgets  map[shared.Key]bool // circuits of targets that have refused the reasoning of earlier turns
 }
 
 // add makes an attempt at the first of the places that remain, and returns its outcome.
 func (t *attempts) add(places []routing.Place) (outcome routing.Outcome) {
 	target := places[0].Target
-	a, err := t.call.prepare(target, len(t.failures)+1)
+	a, err := t.call.prepare(target, len(t.failures)+1, t.forgets[target.Circuit])
 	if err == nil {
 		outcome = t.send(a, places)
 	} else { // nothing was sent: another target may take what this one does not
@@ -95,6 +97,12 @@ func (t *attempts) send(a *attempt, places []routing.Place) (outcome routing.Out
 	}
 	outcome, t.failure = a.sendCounted(c.h.policy.FirstByte(c.input.streams(), len(places) == 1))
 	a.observe(outcome, t.failure)
+	if outcome == routing.Again && t.failure.RefusesReasoning() {
+		if t.forgets == nil {
+			t.forgets = make(map[shared.Key]bool)
+		}
+		t.forgets[circuit] = true
+	}
 	if outcome == routing.Answered {
 		c.h.breakers().Succeeded(circuit)
 		return outcome

@@ -86,6 +86,10 @@ func (n *native) body() ([]byte, error) {
 	body = n.withoutUnknownReasoning(body)
 	body, warnings := reasoning.Readable(a.call.dialect, body)
 	a.client.warnings = append(a.client.warnings, warnings...)
+	if a.forgets {
+		body, warnings = reasoning.Without(a.call.dialect, body)
+		a.client.warnings = append(a.client.warnings, warnings...)
+	}
 	if state := &a.call.continuation.state; state.PreviousResponseID != "" || state.ConversationID != "" {
 		body = reasoning.WithoutEmpty(body)
 	}

@@ -94,7 +94,7 @@ func (c *call) shadow(model string) {
 	defer s.exchange.Close()
 	k := &s.exchange.Kept
 	k.Request(&s.exchange.Record, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: s.input.sent}, int64(c.h.MaxBody), false)
-	a, err := s.prepare(targets[paid], 1)
+	a, err := s.prepare(targets[paid], 1, false)
 	if err != nil {
 		s.refuse(err)
 		return

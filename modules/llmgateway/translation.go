@@ -139,5 +139,8 @@ func (t *translation) seal(content string) string {
 
 // unseal is the reverse of seal.
 func (t *translation) unseal(text string) (content string, ok bool) {
+	if t.a.forgets {
+		return "", false
+	}
 	return t.secrets.Open(t.a.target.Account.Provider, text)
 }

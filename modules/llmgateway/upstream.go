@@ -75,6 +75,8 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	case e.Param == "reasoning.summary" && !a.to.NoSummary && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
 		a.target.Account.AskNoSummary(a.target.Model)
 		return e, routing.Again
+	case e.RefusesReasoning() && !a.forgets && !a.call.controls.Strict:
+		return e, routing.Again
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		return e, routing.Retry
 	}

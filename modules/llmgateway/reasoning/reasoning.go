@@ -87,6 +87,41 @@ func WithoutEmpty(body []byte) []byte {
 	})
 }
 
+// Without returns a body of the dialect without the reasoning of earlier turns, because the provider refuses it.
+func Without(d plugins.Dialect, body []byte) (without []byte, warnings []string) {
+	field := "messages"
+	switch {
+	case d == plugins.Messages:
+		without = history.EditArray(body, field, func(_ int, message gjson.Result) string {
+			edited := string(history.EditArray([]byte(message.Raw), "content", func(_ int, block gjson.Result) string {
+				if kind := block.Get("type").Str; kind == "thinking" || kind == "redacted_thinking" {
+					return ""
+				}
+				return block.Raw
+			}))
+			if edited != message.Raw && gjson.Get(edited, "content.#").Int() == 0 { // empty: the provider refuses it
+				return ""
+			}
+			return edited
+		})
+	case d.OfResponses():
+		field = "input"
+		without = history.EditArray(body, field, func(_ int, item gjson.Result) string {
+			if item.Get("type").Str == "reasoning" {
+				return ""
+			}
+			if !item.Get("id").Exists() || item.Get("type").Str == "item_reference" {
+				return item.Raw
+			}
+			unnamed, _ := sjson.Delete(item.Raw, "id") // an object; by the id, OpenAI would miss the reasoning before it
+			return unnamed
+		})
+	default:
+		return body, nil
+	}
+	return without, []string{field + ": reasoning of earlier turns, which the provider refuses, left out"}
+}
+
 // Memory has the outputs of earlier responses.
 type Memory struct {
 	// Get returns the outputs in JSON, by the ids of calls in them.
