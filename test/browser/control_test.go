@@ -503,9 +503,12 @@ func TestPeopleOwnKeys(t *testing.T) {
 // What a table shows is what its file has.
 func TestTablesAreExported(t *testing.T) {
 	t.Parallel()
-	w := newAdministered(t)
+	w := newAdministered(t, "\t\tchannel ops webhook http://127.0.0.1:9/ {\n\t\t\tsecret whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz\n\t\t}")
 	w.post("/v1/keys", map[string]any{"name": "laptop", "owner": "ada", "scopes": []string{"gateway"}}, "Authorization: Bearer "+w.key)
 	w.post("/v1/responses", map[string]any{"model": "echo-1", "input": "hello"}, "Authorization: Bearer "+w.key, "Service-Session-Id: s-1", "Service-User-Id: ada")
+	w.post("/v1/organization/invites", map[string]any{"email": "bo@example.com", "role": "reader"}, "Authorization: Bearer "+w.key)
+	w.post("/v1/holds", map[string]any{"filter": map[string]any{"request_response_rmt": map[string]any{"user_id": map[string]any{"equals": "ada"}}}, "reason": "case 4711"}, "Authorization: Bearer "+w.key)
+	w.post("/v1/alerts/rules", map[string]any{"name": "dear hour", "total": "cost", "operator": ">", "threshold": 5, "over": "1h", "to": []string{"ops"}}, "Authorization: Bearer "+w.key)
 	w.until(1)
 	var records []struct {
 		ID string `json:"request_id"`
@@ -517,9 +520,11 @@ func TestTablesAreExported(t *testing.T) {
 	js[bool](p, `(URL.createObjectURL = (blob) => (blob.text().then((text) => (window.csv = text)), "blob:"), HTMLAnchorElement.prototype.click = () => {}, true)`)
 	for view, begins := range map[string]string{
 		"sessions": "Session,Cost,Calls,Tokens,Duration,Mean latency,Began,Last call\r\ns-1,",
-		"people":   "Person,Role,Projects,Keys,Keys may,Last seen,Cost\r\nada,not a member,,1,gateway,never,",
-		"audit":    "Time,What,Object,By,From,Before and after\r\n",
-		"scores":   "Request,good,Model,User,Cost\r\n",
+		"people":   "Person,Role,Projects,Keys,Keys may,Last seen,Cost\r\nbo@example.com,reader,,0,,never,0\r\nada,not a member,,1,gateway,never,",
+		"audit":    "Time,What,Object,By,From,Before and after\r\n20",
+		"scores":   "Request,good,Model,User,Cost\r\n20",
+		"privacy":  "Reason,Calls,Placed,By\r\ncase 4711,user is ada,",
+		"alerts":   "Rule,Calls,Whose,Tells\r\ndear hour ",
 	} {
 		p.show("?v=" + view)
 		p.until(`document.querySelector("#menu-export summary")`)

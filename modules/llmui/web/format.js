@@ -20,7 +20,7 @@ export const dollars = known((n) => {
 // needs to be told from others.
 export function decimalsOf(amounts) {
   const top = Math.max(0, ...amounts.map((n) => Math.abs(n || 0)));
-  return top >= 1 || top === 0 ? 2 : top >= 0.01 ? 4 : top >= 1e-4 ? 6 : 9;
+  return top >= 1 || top === 0 ? 2 : top >= 0.01 ? 4 : 6;
 }
 
 // dollarsWith has that many decimals. What is less than the last of them is not shown as nothing.

@@ -1,7 +1,7 @@
 // A table as CSV: its columns, order, sort and filter, and all of its rows.
 import { html, useState } from "../html.js";
 import { page } from "../api.js";
-import { Menu } from "./basics.js";
+import { Menu, Table } from "./basics.js";
 
 // textOf is what a cell shows. Buttons and pictures show nothing.
 function textOf(node) {
@@ -54,3 +54,6 @@ export function Export({ name, columns, rows, pages, children }) {
   };
   return html`<${Menu} label="Export"><button onClick=${() => save("")}>CSV, as the table</button><button onClick=${() => save("\uFEFF")}>CSV for Excel</button>${children}${state && html`<span role="status">${state}</span>`}<//>`;
 }
+
+// Exported is a table with what saves it, in a row with its children. pages are those of Export.
+export const Exported = ({ pages, children, ...table }) => html`<div class="bar-row">${children}<span class="spring"></span><${Export} name=${table.label.toLowerCase()} columns=${table.columns} rows=${table.rows} pages=${pages} /></div><${Table} ...${table} />`;

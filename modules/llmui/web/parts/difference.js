@@ -1,7 +1,7 @@
 // Two texts, or two lists of messages, with what differs marked.
 import { html, useMemo, useState } from "../html.js";
 import { filter } from "../filter.js";
-import { useAnswer } from "../api.js";
+import { caller, useAnswer } from "../api.js";
 import { answered, asked } from "../conversation.js";
 import { Answer, To, failed } from "./basics.js";
 import { Messages, Settings } from "./messages.js";
@@ -106,7 +106,8 @@ const note = (text) => text && html`<p class="notice">${text}</p>`;
 // absent says why there is no content.
 export function absent(body, omitted, side) {
   if (body !== null) return null;
-  return omitted ? `The ${side} is not kept: the caller or the configuration omits it.` : `There is no ${side}. It was empty, it was erased, its retention has ended, or the scope of the session does not include content.`;
+  if (!caller.content) return `Your login does not read the ${side}: that needs the scope query.`;
+  return omitted ? `The ${side} is not kept: the caller or the configuration omits it.` : `There is no ${side}. It was empty, it was erased, or its retention has ended.`;
 }
 
 // First is a turn of which all is new.

@@ -4,7 +4,7 @@ import { fields, filter, isOf, kindOf, listed, operators, unitOf, withCondition 
 import { go, timeFilter } from "../state.js";
 import { caller, useAnswer } from "../api.js";
 import { Answer, Bar, Cut } from "./basics.js";
-import { compact } from "../format.js";
+import { compact, plural } from "../format.js";
 
 const shown = ["model", "provider", "status", "end_state", "user_id", "finish_reason", "stream", "error_type", "request_path"];
 
@@ -87,6 +87,7 @@ function Facet({ v, facet, count }) {
   const field = facet.field.replace("property:", "property.");
   const shown = all ? facet.values : facet.values.slice(0, few);
   const rest = facet.others + facet.values.slice(shown.length).reduce((sum, value) => sum + value.count, 0);
+  const others = plural(rest, "request") + " with other values";
   const one = v.f.find((c) => c.field === field && (c.op === "equals" || c.op === "in"));
   const add = (condition) => go({ f: withCondition(v.f, condition) });
   // or adds a value to those that the field may have.
@@ -96,5 +97,5 @@ function Facet({ v, facet, count }) {
         <${Cut} text=${value || "(none)"} /><b>${compact(n)}</b><${Bar} share=${n / count} /></button>
       ${one && one.value !== value && value !== "" && kindOf(field) === "text" && html`<button class="quiet" aria-label=${`Also ${value}`} title="Also this value" onClick=${() => or(value)}>+</button>`}
       ${value !== "" && kindOf(field) !== "boolean" && html`<button class="quiet" aria-label=${`Without ${value}`} title="Without this value" onClick=${() => add({ field, op: "not-equals", value })}>−</button>`}</li>`)}
-      ${rest > 0 && html`<li>${!all && facet.values.length > few ? html`<button class="quiet" onClick=${() => setAll(true)}>${compact(rest)} requests with other values…</button>` : html`<span class="quiet more-values">${compact(rest)} requests with other values</span>`}</li>`}</ul></section>`;
+      ${rest > 0 && html`<li>${!all && facet.values.length > few ? html`<button class="quiet" onClick=${() => setAll(true)}>${others}…</button>` : html`<span class="quiet">${others}</span>`}</li>`}</ul></section>`;
 }

@@ -3,8 +3,9 @@
 import { html, useState } from "../html.js";
 import { sayOf, filter } from "../filter.js";
 import { useView } from "../state.js";
-import { post, remove, useAnswer } from "../api.js";
-import { Answer, Table, useCursor } from "../parts/basics.js";
+import { itemsOf, post, remove, useAnswer } from "../api.js";
+import { Answer, useCursor } from "../parts/basics.js";
+import { Exported } from "../parts/csv.js";
 import { Delete, FilterText, Per, useChange, Dialog, Form, options, read, subjects } from "../parts/form.js";
 import { count, moment, plural, dollars, duration } from "../format.js";
 
@@ -17,16 +18,16 @@ export function Alerts() {
 
 const whose = (f) => (f.per ? `${f.per} ${f.subject ?? "(none)"}` : "all calls");
 
-function Firings({ label, items }) {
+function Firings({ label, items, pages }) {
   const columns = [
     { title: "Alert", cell: (f) => html`<b dir="auto">${f.rule}</b> <span class="quiet">${f.condition}</span>` },
     { title: "Whose", mid: true, cell: (f) => html`<span dir="auto">${whose(f)}</span>` },
     { title: "Value", number: true, cell: (f) => Number(f.value.toPrecision(4)).toLocaleString() },
-    { title: "Since", cell: (f) => moment(f.fired_at) },
-    { title: "Until", semi: true, cell: (f) => (f.resolved_at ? moment(f.resolved_at) : html`<span class="bad">now</span>`) },
-    { title: "Messages", wrap: true, cell: (f) => html`<${Deliveries} f=${f} />` },
+    { title: "Since", raw: (f) => f.fired_at, cell: (f) => moment(f.fired_at) },
+    { title: "Until", semi: true, raw: (f) => f.resolved_at, cell: (f) => (f.resolved_at ? moment(f.resolved_at) : html`<span class="bad">now</span>`) },
+    { title: "Messages", wrap: true, raw: (f) => f.deliveries?.map((d) => d.state + " to " + d.channel).join(), cell: (f) => html`<${Deliveries} f=${f} />` },
   ];
-  return html`<${Table} label=${label} columns=${columns} rows=${items} keyOf=${(f) => f.id} />`;
+  return html`<${Exported} label=${label} pages=${pages} columns=${columns} rows=${items} keyOf=${(f) => f.id} />`;
 }
 
 // Deliveries says whether channels took the messages about an alert, and sends them again.
@@ -44,7 +45,7 @@ function Deliveries({ f }) {
 function History() {
   const [{ limit, after = "" }, pager] = useCursor(useView());
   const state = useAnswer(`/v1/alerts?limit=${limit}&after=${after}`);
-  return html`<h2>History</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none="No alert has fired yet.">${(d) => html`<${Firings} label="History" items=${d.items} />${pager(d.next)}`}<//>`;
+  return html`<h2>History</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none="No alert has fired yet.">${(d) => html`<${Firings} label="History" items=${d.items} pages=${() => itemsOf("/v1/alerts")} />${pager(d.next)}`}<//>`;
 }
 
 function Channels({ state }) {
@@ -54,7 +55,7 @@ function Channels({ state }) {
     { title: "Channel", cell: (c) => html`<b dir="auto">${c.name}</b>` }, { title: "Kind", cell: (c) => c.kind },
     { title: "Test", wrap: true, cell: (c) => html`<button class="quiet" onClick=${() => test(c.name)}>Send a test</button> ${told[c.name]}` },
   ];
-  return html`<h2>Channels</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none=${html`There is no channel yet. The Caddyfile names them in the block llm, because their addresses are secrets: <code>channel ops slack {env.SLACK_URL}</code>`}>${(d) => html`<${Table} label="Channels" columns=${columns} rows=${d.items} keyOf=${(c) => c.name} />`}<//>`;
+  return html`<h2>Channels</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none=${html`There is no channel yet. The Caddyfile names them in the block llm, because their addresses are secrets: <code>channel ops slack {env.SLACK_URL}</code>`}>${(d) => html`<${Exported} label="Channels" columns=${columns} rows=${d.items} keyOf=${(c) => c.name} />`}<//>`;
 }
 
 function Rules() {
@@ -70,7 +71,7 @@ function Rules() {
   ];
   return html`<div class="bar-row"><h2>Rules</h2><span class="spring"></span><button class="primary" onClick=${() => edit({})}>Create a rule</button></div>${failed}
     ${edited && html`<${Rule} r=${edited.name && edited} v=${{ f: [] }} onClose=${() => edit()} />`}
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no rule yet. A rule tells a channel when a total passes a number: the cost of a user in a day, the errors of an hour.">${(d) => html`<${Table} label="Rules" columns=${columns} rows=${d.items} keyOf=${(r) => r.name} />`}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no rule yet. A rule tells a channel when a total passes a number: the cost of a user in a day.">${(d) => html`<${Exported} label="Rules" columns=${columns} rows=${d.items} keyOf=${(r) => r.name} />`}<//>`;
 }
 
 // totals are what a rule compares, with the unit of its threshold.

@@ -3,7 +3,8 @@
 import { html, useState } from "../html.js";
 import { elsewhere } from "../state.js";
 import { post, useAnswer } from "../api.js";
-import { Answer, Table, To } from "../parts/basics.js";
+import { Answer, To } from "../parts/basics.js";
+import { Exported } from "../parts/csv.js";
 import { compact, decimalsOf, dollarsWith, plural } from "../format.js";
 
 // parts are the columns of what is billed and not recorded, with their reasons.
@@ -52,10 +53,9 @@ function Report({ r }) {
     { title: "Rounding", number: true, mid: true, cell: (l) => money(l.rounding) },
   ];
   return html`<p role="status" class=${r.agrees ? "good" : "bad"}>${r.agrees ? "The bill and the records agree to the cent" : plural(r.differences.length, "difference")} from ${r.from} to ${r.to} (UTC): billed ${money(r.billed.cost)}, recorded ${money(r.recorded.cost)}.</p>
-    ${r.differences.length > 0 && html`<h2>Where they come from</h2><${Table} label="Differences" columns=${found(money)} rows=${r.differences} keyOf=${(d) => r.differences.indexOf(d)} />`}
-    <div class="bar-row"><h2>Day by day</h2><span class="spring"></span><label class="bar-row"><input type="checkbox" checked=${all} onChange=${(e) => showAll(e.target.checked)} /> with the days that agree</label></div>
+    ${r.differences.length > 0 && html`<h2>Where they come from</h2><${Exported} label="Differences" columns=${found(money)} rows=${r.differences} keyOf=${(d) => r.differences.indexOf(d)} />`}
     ${r.lines.some((l) => !l.model) && html`<p class="quiet">The bill has the costs of days alone: they stand in the lines of all models, and differences in those of their models.</p>`}
-    <${Table} label="Day by day" columns=${columns} rows=${lines} keyOf=${(l) => l.day + l.model} />
+    <${Exported} label="Day by day" columns=${columns} rows=${lines} keyOf=${(l) => l.day + l.model}><h2>Day by day</h2><label class="bar-row"><input type="checkbox" checked=${all} onChange=${(e) => showAll(e.target.checked)} /> with the days that agree</label><//>
     ${r.incomparable.length > 0 && html`<h2>Not compared</h2><ul>${r.incomparable.map((i) => html`<li>${i.day} <span dir="auto">${i.description}</span>: ${money(i.amount)}</li>`)}</ul>`}`;
 }
 

@@ -4,7 +4,7 @@ import { failures, filter, isOf } from "../filter.js";
 import { during, elsewhere, go, timeFilter, useView, view, having, pageOf } from "../state.js";
 import { asked, useAnswer, useMetrics, useRequests } from "../api.js";
 import { Answer, Spark, Table, To, useCursor, Mark, sorting } from "../parts/basics.js";
-import { Export, pagesOf } from "../parts/csv.js";
+import { Exported, pagesOf } from "../parts/csv.js";
 import { properties } from "../parts/filters.js";
 import { ByGroup, columns, sortOf } from "./overview.js";
 import { compact, count, date, dollars, moment, plural, offset } from "../format.js";
@@ -30,9 +30,8 @@ export function Errors() {
   const [page, pager] = useCursor(v, sort);
   const question = { groupBy: "error_group", filter: failures(v), sort: sortOf(sort) };
   const state = useMetrics(v, { ...question, ...page });
-  return html`<${Answer} state=${state} empty=${(d) => d.groups.length === 0} none="No call failed in this time. Each error would be listed here once, with the provider's words, how often it came, and the calls.">${(d) => html`
-    <div class="bar-row"><p class="quiet">${plural(d.totals.requests, "call")} failed. Messages that differ by numbers, ids or users alone are one line.</p><span class="spring"></span><${Export} name="errors" columns=${errors} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)} /></div>
-    <${Table} label="Errors" columns=${errors} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />${pager(state.next)}`}<//>`;
+  return html`<${Answer} state=${state} empty=${(d) => d.groups.length === 0} none="No call failed in this time. Each message would be listed here once.">${(d) => html`
+    <${Exported} label="Errors" columns=${errors} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)}><p class="quiet">${plural(d.totals.requests, "call")} failed. Messages that differ by numbers, ids or users alone are one line.</p><//>${pager(state.next)}`}<//>`;
 }
 
 // seen is when the part of the time begins that has the first or last call: a minute, or a day.
@@ -79,22 +78,24 @@ export function Breakdown({ by, title, missed }) {
       <${ByGroup} d=${d} by=${by} title=${`${missed ? "Lost" : "Cost"} by ${title.toLowerCase()}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
       <${ByGroup} d=${d} by=${by} title=${by === "model" ? "Input tokens from the cache" : `Requests by ${title.toLowerCase()}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
     <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none=${`No ${missed ? "miss" : "requests"} in this time.`}>${(d) => html`
-      <div class="bar-row"><span class="spring"></span><${Export} name=${title.toLowerCase()} columns=${columns(title, by, d)} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)} /></div>
-      <${Table} label=${title} columns=${columns(title, by, d)} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />
+      <${Exported} label=${title} columns=${columns(title, by, d)} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)} />
       ${pager(state.next)}`}<//>`;
 }
+
+// userColumn shows a number or a time of a user as a function writes it.
+const userColumn = (title, key, format, rest) => ({ title, key, number: true, raw: (u) => u[key], cell: (u) => format(u[key]), ...rest });
 
 const usersBy = (groups) => [
   { title: "User", key: "user_id", cell: (u) => html`<${To} change=${pageOf("user_id", u.user_id)} dir="auto" title=${u.user_id}>${u.user_id}<//>` },
   { title: "Cost", key: "cost", dollars: (u) => u.cost },
-  { title: "Requests", key: "total_requests", number: true, cell: (u) => count(u.total_requests) },
+  userColumn("Requests", "total_requests", count),
   { title: "Errors", number: true, mid: true, cell: (u) => (!groups.get(u.user_id)?.totals.errors ? count(groups.get(u.user_id)?.totals.errors) : html`<${To} class=${groups.get(u.user_id).totals.errors >= 0.05 * u.total_requests ? "bad" : ""} change=${{ ...having("user_id", u.user_id), f: [...having("user_id", u.user_id).f, { field: "failed", op: "equals", value: "true" }] }}>${count(groups.get(u.user_id).totals.errors)}<//>`) },
-  { title: "Input", key: "total_prompt_tokens", number: true, semi: true, cell: (u) => compact(u.total_prompt_tokens) },
-  { title: "Output", key: "total_completion_tokens", number: true, semi: true, cell: (u) => compact(u.total_completion_tokens) },
-  { title: "Tokens a request", key: "average_tokens_per_request", number: true, wide: true, cell: (u) => compact(u.average_tokens_per_request) },
-  { title: "Active days", key: "active_for", number: true, wide: true, cell: (u) => count(u.active_for) },
-  { title: "First in this time", key: "first_active", number: true, vast: true, cell: (u) => moment(u.first_active) },
-  { title: "Last call", key: "last_active", number: true, mid: true, cell: (u) => moment(u.last_active) },
+  userColumn("Input", "total_prompt_tokens", compact, { semi: true }),
+  userColumn("Output", "total_completion_tokens", compact, { semi: true }),
+  userColumn("Tokens a request", "average_tokens_per_request", compact, { wide: true }),
+  userColumn("Active days", "active_for", count, { wide: true }),
+  userColumn("First in this time", "first_active", moment, { vast: true }),
+  userColumn("Last call", "last_active", moment, { mid: true }),
   { title: "Over time", wide: true, cell: (u) => groups.has(u.user_id) && html`<${Spark} values=${groups.get(u.user_id).points.map((p) => p.cost)} />` },
   { title: "Compare", unseen: true, mid: true, cell: (u) => html`<${Mark} id=${u.user_id} by="user_id" />` },
 ];
@@ -112,6 +113,5 @@ export function Users() {
   const state = useAnswer("/v1/user/metrics/query", { ...question, ...page });
   const series = useMetrics(v, { groupBy: "user_id", limit: 100, sort: { cost: "desc" } });
   const groups = new Map(series.data?.groups.map((g) => [g.key, g]));
-  return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<div class="bar-row"><p class="quiet">${plural(d.count, "user")}</p><span class="spring"></span><${Export} name="users" columns=${usersBy(groups)} pages=${pagesOf("/v1/user/metrics/query", question, (d) => d.users)} /></div>
-    <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${Table} label="Users" columns=${usersBy(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} />${pager(state.next)}</div>`}<//>`;
+  return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${Exported} label="Users" columns=${usersBy(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} pages=${pagesOf("/v1/user/metrics/query", question, (d) => d.users)}><p class="quiet">${plural(d.count, "user")}</p><//>${pager(state.next)}</div>`}<//>`;
 }

@@ -35,16 +35,16 @@ function Used({ b, share }) {
 const about = (b) => b.warnings?.[0] || sayOf(b.filter) + (b.observe ? `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}` : "");
 
 // callsOf leads to the calls in the window of an account.
-const callsOf = (b, a) => ({ ...elsewhere, v: "requests", json: b.filter && b.filter !== "all" ? JSON.stringify(b.filter) : "", f: a.value && attributes[b.per] ? [isOf(attributes[b.per], a.value)] : [], from: b.begins_at ? String(Date.parse(b.begins_at)) : /\d/.test(b.window) ? b.window : "all", to: "" });
+const callsOf = (b, a) => ({ ...elsewhere, v: "requests", json: b.filter ? JSON.stringify(b.filter) : "", f: a.value && attributes[b.per] ? [isOf(attributes[b.per], a.value)] : [], from: b.begins_at ? String(Date.parse(b.begins_at)) : /\d/.test(b.window) ? b.window : "all", to: "" });
 
 const columns = (edit, change) => [
   { title: "Budget", key: "name", by: ({ b }) => b.name.toLowerCase(), text: true, cell: ({ b, a }) => html`<${To} change=${callsOf(b, a)} dir="auto"><b>${b.name}</b><//> <span class=${b.warnings ? "bad" : "quiet"} title=${about(b)}>${about(b)}</span>` },
   { title: "Whose", key: "whose", by: ({ a }) => a.value || "", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
   { title: "Used", key: "used", by: ({ share }) => share, cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
-  { title: "Spent", key: "spent", by: ({ a }) => a.spent, number: true, semi: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
+  { title: "Spent", key: "spent", by: ({ a }) => a.spent, raw: ({ a }) => a.spent, number: true, semi: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
   { title: "Reserved", number: true, vast: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
   { title: "Limit", key: "limit", by: ({ b }) => b.limit, number: true, mid: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet unit">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
-  { title: "Remaining", key: "remaining", by: ({ a }) => a.remaining, number: true, semi: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
+  { title: "Remaining", key: "remaining", by: ({ a }) => a.remaining, raw: ({ a }) => a.remaining, number: true, semi: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
   { title: "Forecast", number: true, semi: true, cell: ({ b, a }) => (passed(b) > 0 ? html`<span class=${a.spent / passed(b) > b.limit ? "bad" : ""} title="spent by the end of the window, at the pace so far">${amountOf(b)(a.spent / passed(b))}</span>` : "—") },
   { title: "Resets", key: "resets", by: ({ b }) => b.ends_at || "9", wide: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
   { title: "Change", mid: true, cell: ({ b }) => (b.id ? html`<button class="quiet" onClick=${() => edit(b)}>Edit</button><${To} change=${{ ...elsewhere, v: "audit", find: b.id }}>Audit<//><${Delete} onSure=${() => change(remove("/v1/budgets/" + encodeURIComponent(b.name)))} />` : html`<span class="quiet">in the Caddyfile</span>`) },

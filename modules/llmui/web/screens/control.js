@@ -4,7 +4,7 @@ import { elsewhere, go, useView, having } from "../state.js";
 import { itemsOf, post, remove, useAll, useAnswer, useCosts } from "../api.js";
 import { Answer, Table, To, useCursor, Tile } from "../parts/basics.js";
 import { Delete, Dialog, Form, options, useChange } from "../parts/form.js";
-import { Export } from "../parts/csv.js";
+import { Export, Exported } from "../parts/csv.js";
 import { List } from "../parts/list.js";
 import { BudgetLeft, KeyForm, Secret, leastLeft, list, placed, scopes } from "./keys.js";
 import { count, moment, plural, date, dollars } from "../format.js";
@@ -35,16 +35,16 @@ export function People() {
   const path = (m) => "/v1/organization/users/" + m.id;
   const columns = useMemo(() => [
     { title: "Person", key: "name", by: (p) => p.name.toLowerCase(), cell: ({ name, member: m }) => (m ? html`<${To} change=${{ v: "audit", find: m.id }} title=${m.name}>${name}<//>` : html`<span dir="auto" title=${name}>${name || "(nobody)"}</span>`) },
-    { title: "Role", key: "role", by: (p) => roles.indexOf(p.member?.role), cell: ({ member: m }) => (m ? html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(path(m), { role: e.target.value }))}>${choice(roles)}</select>` : html`<span class="quiet">not a member</span>`) },
+    { title: "Role", key: "role", by: (p) => roles.indexOf(p.member?.role), raw: (p) => p.member?.role || "not a member", cell: ({ member: m }) => (m ? html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(path(m), { role: e.target.value }))}>${choice(roles)}</select>` : html`<span class="quiet">not a member</span>`) },
     { title: "Projects", semi: true, cell: (p) => p.member?.projects.data.map(({ name }) => name).join(", ") },
     { title: "Keys", key: "keys", by: (p) => p.ids.length, number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>${count(p.ids.length)}<//>` },
     { title: "Keys may", key: "may", by: (p) => p.may, semi: true, cell: (p) => p.may },
-    { title: "Last seen", key: "used", by: (p) => p.used, number: true, mid: true, cell: (p) => (p.used ? moment(p.used) : "never") },
+    { title: "Last seen", key: "used", by: (p) => p.used, raw: (p) => p.used || "never", number: true, mid: true, cell: (p) => (p.used ? moment(p.used) : "never") },
     { title: "Cost", key: "cost", by: (p) => p.cost ?? -1, dollars: (p) => p.cost, around: (text, p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${text}<//>` },
     { title: "Change", cell: ({ member: m }) => m && html`<${Delete} onSure=${() => change(remove(path(m)))} />` },
   ], []);
   return html`${failed}<${List} label="People" noun="person" nouns="people" find="name, project, role…" columns=${columns} first="-used" state=${keys.data ? members : keys} rows=${rows} keyOf=${(p) => p.name} textOf=${(p) => [p.name, p.member?.name, p.member?.role, p.member?.projects.data.map(({ name }) => name), p.may].join("\n")}
-      none="Nobody owns a key, and nobody is a member yet. Whoever is invited by email has a role as soon as they log in."><button class="primary" onClick=${() => invite(true)}>Invite</button><//>
+      none="Nobody owns a key, and nobody is a member yet."><button class="primary" onClick=${() => invite(true)}>Invite</button><//>
     ${inviting && html`<${Dialog} label="Invite a person" onClose=${() => invite(false)}>${(close) => html`<${Form} title="Invite a person" action="Invite" close=${close} failed=${failed} onSubmit=${(e) => (e.preventDefault(), change(post("/v1/organization/invites", Object.fromEntries(new FormData(e.target)))))}>
       <label>Email <input name="email" type="email" required autofocus placeholder="ada@example.com" /></label><label>Role <select name="role">${choice(["reader", "owner"])}</select></label>
       <p class="quiet">They have the role as soon as they log in.</p><//>`}<//>`}`;
@@ -63,10 +63,10 @@ export function Audit() {
 
 // eventsBy are the columns of events. names are those of keys and people, by their ids.
 const eventsBy = (names) => [
-  { title: "Time", cell: (e) => moment(e.at) }, { title: "What", cell: (e) => e.action },
+  { title: "Time", raw: (e) => e.at, cell: (e) => moment(e.at) }, { title: "What", cell: (e) => e.action },
   { title: "Object", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(({ name, email, rule, path }) => name || email || rule || (path && e.object === "requests" ? path : ""))(e.after || e.before) || e.object}<//>` },
   { title: "By", mid: true, cell: (e) => html`<span dir="auto" title=${e.actor.key}>${names.get(e.actor.key) || e.actor.key}</span>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
-  { title: "Before and after", mid: true, wrap: true, cell: ({ before, after }) => {
+  { title: "Before and after", mid: true, wrap: true, raw: ({ before, after }) => JSON.stringify({ before, after }), cell: ({ before, after }) => {
     const changed = Object.keys({ ...before, ...after }).filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
     return html`<details><summary>${before && after ? changed.join(", ") || "nothing" : plural(changed.length, "field")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;
   } },
@@ -146,9 +146,9 @@ function Project({ p }) {
       <label>each up to <input name="max" type="number" min="1" max="1000" required defaultValue=${permissions.data.max_keys || 10} /></label><label>for <input name="days" type="number" min="1" max="36500" required defaultValue=${Math.floor(permissions.data.max_lifetime_seconds / 86400) || 90} /> days</label></span><button>Save</button></form></dd>`}</dl>
     <h2>Members</h2><form class="bar-row" onSubmit=${act(({ user, role }, form) => change(post(projectPath(p) + "/users", { user_id: user, role }).then(() => form.reset())))}>
       <select name="user" required aria-label="Person"><option value="">choose a person…</option>${(people.data || []).filter((m) => !members.data?.some((x) => x.id === m.id)).map((m) => html`<option value=${m.id}>${m.email}</option>`)}</select><select name="role" aria-label="Role"><option value="member">member</option><option value="owner">owner</option></select><button>Add</button></form>
-    <${Answer} state=${members} empty=${(d) => !d.length} none="Nobody is in the project yet. People are invited on the screen People.">${(d) => html`<${Table} label="Members" rows=${d} keyOf=${(m) => m.id} columns=${[
+    <${Answer} state=${members} empty=${(d) => !d.length} none="Nobody is in the project yet. People are invited on the screen People.">${(d) => html`<${Exported} label="Members" rows=${d} keyOf=${(m) => m.id} columns=${[
       { title: "Person", cell: (m) => html`<span title=${m.name}>${m.email}</span>` },
-      { title: "Role", cell: (m) => html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(`${projectPath(p)}/users/${m.id}`, { role: e.target.value }))}><option>member</option><option>owner</option></select>` },
+      { title: "Role", raw: (m) => m.role, cell: (m) => html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(`${projectPath(p)}/users/${m.id}`, { role: e.target.value }))}><option>member</option><option>owner</option></select>` },
       { title: "Change", cell: (m) => html`<${Delete} onSure=${() => change(remove(`${projectPath(p)}/users/${m.id}`))} />` }]} />`}<//>
     <p class="bar-row"><span class="quiet">${plural(p.keys, "key")} in this project. An archived project's keys open nothing.</span><span class="spring"></span><${Delete} onSure=${() => change(post(projectPath(p) + "/archive", {}).then(() => go({ ...elsewhere }, true)))} what="Archive" /></p>`;
 }

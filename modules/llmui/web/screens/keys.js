@@ -39,10 +39,10 @@ export function placed(budgets) {
 // budgetOf is the account that is nearest to its limit of those of the key, its project and its user.
 const budgetOf = (k, found) => ["key" + k.id, k.project && "project" + k.project, k.user && "user" + k.user].flatMap((at) => found.get(at) || []).sort(nearer)[0];
 
-const amount = (b, n, text = dollars) => (b.quantity === "usd" ? text(n) : count(n)), cents = (b, n) => amount(b, n, dollarsWith(2));
+const amount = (b, n, text = dollars) => (b.quantity === "usd" ? text(n) : count(n)), toCents = dollarsWith(2);
 
 // BudgetLeft is the cell of what is left of a budget.
-export const BudgetLeft = ({ of: f, total }) => (f ? html`<span class=${f.share >= 1 ? "bad" : f.share >= 0.8 ? "warn" : ""} title=${`${f.b.name}: ${percent(f.share)} used, ${amount(f.b, f.a.remaining)} left`}>${cents(f.b, f.a.remaining)}</span>${total && html` <span class="quiet">of ${cents(f.b, f.b.limit)}</span>`}` : "—");
+export const BudgetLeft = ({ of: f, total }) => (f ? html`<span class=${f.share >= 1 ? "bad" : f.share >= 0.8 ? "warn" : ""} title=${`${f.b.name}: ${percent(f.share)} used, ${amount(f.b, f.a.remaining)} left`}>${amount(f.b, f.a.remaining, toCents)}</span>${total && html` <span class="quiet">of ${amount(f.b, f.b.limit, toCents)}</span>`}` : "—");
 // leastLeft sorts by it.
 export const leastLeft = ({ budget: f }) => -(f?.share ?? -1);
 
@@ -55,7 +55,7 @@ const columns = [
   { title: "May", key: "scopes", by: (k) => k.scopes.join(), cell: (k) => html`<span title=${k.scopes.map((s) => scopes[s]).join(", ")}>${k.scopes.join(", ")}</span>`, mid: true },
   { title: "Cost", key: "cost", by: (k) => k.cost ?? -1, dollars: (k) => k.cost, around: (text, k) => html`<${To} change=${having("key_id", k.id)}>${text}<//>` },
   { title: "Budget left", key: "budget", by: leastLeft, number: true, mid: true, cell: (k) => html`<${BudgetLeft} of=${k.budget} />` },
-  { title: "Last used", key: "used", by: (k) => k.last_used_at || "", number: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never"), semi: true },
+  { title: "Last used", key: "used", by: (k) => k.last_used_at || "", raw: (k) => k.last_used_at || "never", number: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never"), semi: true },
   { title: "Ends", key: "expires", by: (k) => k.expires_at || "9", number: true, cell: (k) => (k.expires_at ? date(k.expires_at) : "never"), wide: true },
   { title: "State", key: "state", by: stateOf, cell: (k) => html`<span class=${stateOf(k) === "active" ? "" : "bad"}>${stateOf(k)}</span>` },
 ];

@@ -3,7 +3,8 @@ import { html, useState, useEffect } from "../html.js";
 import { filter } from "../filter.js";
 import { elsewhere, useView } from "../state.js";
 import { asked, post, remove, useAnswer, beat, caller } from "../api.js";
-import { Answer, Bar, Table, Tile, To, Outcome } from "../parts/basics.js";
+import { Answer, Bar, Tile, To, Outcome } from "../parts/basics.js";
+import { Exported } from "../parts/csv.js";
 import { Delete, Dialog, Form, useChange } from "../parts/form.js";
 import { Chart } from "../parts/chart.js";
 import { Setup } from "../parts/clients.js";
@@ -36,7 +37,7 @@ function OwnKeys({ own }) {
   const keys = state.data?.items || [], allowed = own.key_permissions;
   if (!allowed.length && !keys.length) return html`<p class="quiet">Keys of your own: an administrator can allow them for your project.</p>`;
   return html`<h2>Your keys</h2><p class="bar-row"><span class="quiet">They do no more than you may, and count in your budgets.</span><span class="spring"></span>${allowed.length > 0 && html`<button class="primary" onClick=${() => create(true)}>Create a key</button>`}</p>${failed}
-    ${keys.length > 0 && html`<${Table} label="Your keys" rows=${keys} keyOf=${(k) => k.id} columns=${[
+    ${keys.length > 0 && html`<${Exported} label="Your keys" rows=${keys} keyOf=${(k) => k.id} columns=${[
       { title: "Key", cell: (k) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "equals", value: k.id }] }} dir="auto" title=${k.id}>${k.name}<//>` }, { title: "Project", cell: (k) => k.project, semi: true },
       { title: "Models", cell: (k) => k.models?.join(", ") || "all of yours", mid: true }, { title: "Last used", number: true, semi: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never") }, { title: "Ends", number: true, cell: (k) => date(k.expires_at) }, { title: "State", cell: stateOf, mid: true },
       { title: "Change", cell: (k) => html`${allowed.some((p) => p.project === k.project) && html`<button title="The old secret works for another day" onClick=${() => change(post(`/v1/key/keys/${k.id}/rotate`, {}))}>Rotate</button> `}<${Delete} onSure=${() => change(remove("/v1/key/keys/" + k.id))} />` }]} />`}

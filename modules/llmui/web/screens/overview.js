@@ -87,7 +87,7 @@ function Month({ v }) {
   const at = before.findIndex((p) => p.requests > 0), used = at < 0 ? [] : before.slice(at), days = used.length;
   const left = Math.round(((end - now) / day) * 10) / 10, spent = month.data.totals.cost, mean = used.reduce((sum, p) => sum + (p.cost || 0), 0) / days;
   const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
-  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} in all</span>` : "no day to forecast from"} past=${month.data.points.map((p) => p.cost)} to=${{ ...elsewhere, from: "month", to: "" }} />`;
+  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} in all</span>` : "no forecast yet"} past=${month.data.points.map((p) => p.cost)} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
 
 // Top is a short table of groups, those that cost most first.

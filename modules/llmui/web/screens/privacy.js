@@ -3,8 +3,9 @@
 import { html, useEffect, useState } from "../html.js";
 import { useView } from "../state.js";
 import { filter, sayOf } from "../filter.js";
-import { caller, post, remove, useAnswer } from "../api.js";
-import { Answer, Table, useCursor } from "../parts/basics.js";
+import { caller, itemsOf, post, remove, useAnswer } from "../api.js";
+import { Answer, useCursor } from "../parts/basics.js";
+import { Exported } from "../parts/csv.js";
 import { Delete, Dialog, Form, useChange } from "../parts/form.js";
 import { bytes, count, moment, plural } from "../format.js";
 
@@ -69,7 +70,7 @@ function Holds() {
     { title: "By", semi: true, cell: (h) => h.placed_by },
     { title: "Change", cell: (h) => html`<${Delete} what="Lift" onSure=${() => change(remove("/v1/holds/" + encodeURIComponent(h.id)))} />` },
   ];
-  return html`<h2>Holds</h2>${failed}<${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing is under hold. A hold keeps the calls that match a filter from retention and from erasures.">${(d) => html`<${Table} label="Holds" columns=${columns} rows=${d.items} keyOf=${(h) => h.id} />`}<//>`;
+  return html`<h2>Holds</h2>${failed}<${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing is under hold. A hold keeps the calls that match a filter from retention and from erasures.">${(d) => html`<${Exported} label="Holds" columns=${columns} rows=${d.items} keyOf=${(h) => h.id} />`}<//>`;
 }
 
 const states = { pending: "waits", running: "runs", held: "waits for holds", done: "done" };
@@ -88,5 +89,5 @@ const columns = [
 function Erasures() {
   const [{ limit, after = "" }, pager] = useCursor(useView());
   const state = useAnswer(`/v1/erasures?limit=${limit}&after=${after}`);
-  return html`<h2>Erasures</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing was erased yet.">${(d) => html`<${Table} label="Erasures" columns=${columns} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
+  return html`<h2>Erasures</h2><${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing was erased yet.">${(d) => html`<${Exported} label="Erasures" pages=${() => itemsOf("/v1/erasures")} columns=${columns} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }

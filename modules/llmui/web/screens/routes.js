@@ -2,7 +2,8 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { timeFilter, useView } from "../state.js";
 import { lines, post, useAnswer } from "../api.js";
-import { Answer, Bar, Table } from "../parts/basics.js";
+import { Answer, Bar } from "../parts/basics.js";
+import { Exported } from "../parts/csv.js";
 import { count, dollars, percent } from "../format.js";
 
 const strategies = { order: "The models are tried in this order", weight: "The calls are divided by weight", least_busy: "The least busy goes first", fastest: "The fastest goes first", cheapest: "The cheapest goes first" };
@@ -62,7 +63,7 @@ function Alias({ alias }) {
     { title: "Saved by routing", mid: true, dollars: (t) => of(t).routing_savings ?? null },
   ];
   return html`<h2 dir="auto">${alias.alias}</h2><p class="quiet">${strategies[alias.strategy]}${alias.split && `, the same one for each ${alias.split.replace("property.", "")}`}. ${!alias.split && alias.strategy !== "cheapest" && "A conversation stays where the provider's cache has it, among models that are as good."}</p>
-    ${alias.targets.length ? html`<${Table} label=${"Targets of " + alias.alias} columns=${columns} rows=${alias.targets} keyOf=${keyOf} />` : html`<p class="bad">No provider that you can use serves its models.</p>`}
+    ${alias.targets.length ? html`<${Exported} label=${"Targets of " + alias.alias} columns=${columns} rows=${alias.targets} keyOf=${keyOf} />` : html`<p class="bad">No provider that you can use serves its models.</p>`}
     ${alias.shadows.length > 0 && html`<${Shadows} alias=${alias.alias} />`}<${Trial} alias=${alias.alias} />`;
 }
 
@@ -77,7 +78,7 @@ function Shadows({ alias }) {
     { title: "Cost of a call", dollars: ({ totals: t }) => (t.requests ? t.cost / t.requests : null) }, { title: "Cost", mid: true, dollars: (g) => g.totals.cost ?? null },
   ];
   return html`<p class="quiet">Shadows, which no caller sees or pays for</p>
-    <${Answer} state=${state} empty=${(d) => !d.groups.length} none="No shadow in this time.">${(d) => html`<${Table} label=${"Shadows of " + alias} columns=${columns} rows=${[{ key: "what callers got", totals: all }, ...d.groups.filter((g) => g.key !== null)]} keyOf=${(g) => g.key} />`}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.groups.length} none="No shadow in this time.">${(d) => html`<${Exported} label=${"Shadows of " + alias} columns=${columns} rows=${[{ key: "what callers got", totals: all }, ...d.groups.filter((g) => g.key !== null)]} keyOf=${(g) => g.key} />`}<//>`;
 }
 
 // policyOf reads models with commas between them, or an alias as JSON.
@@ -118,7 +119,7 @@ function Trial({ alias }) {
   return html`<details><summary>Try another policy on these calls</summary><form class="bar-row" onSubmit=${ask}>
       <input name="policy" required aria-label=${"Policy for the calls of " + alias} placeholder='openai/gpt-5-mini, or {"strategy": "weight", "models": […]}' size="60" /><button class="primary" disabled=${found.asking}>Try</button></form>
     ${found.asking && html`<p class="quiet" role="status">${found.calls ? `${count(found.calls)} calls read …` : "Reading the calls …"} <button type="button" onClick=${cancel}>Cancel</button></p>`}${found.error && html`<p class="bad" role="alert">${found.error}</p>`}
-    ${found.total && html`<${Table} label=${"What the calls of " + alias + " would have cost"} columns=${columns} rows=${[{ value: "All calls", ...found.total }, ...["Model", "User", "Session", "Day"].flatMap((by) => (found.by[by.toLowerCase()] || []).filter((a) => a.value).slice(0, 10).map((a) => ({ ...a, value: by + " " + a.value })))]} keyOf=${(a) => a.value} />
+    ${found.total && html`<${Exported} label=${"What the calls of " + alias + " would have cost"} columns=${columns} rows=${[{ value: "All calls", ...found.total }, ...["Model", "User", "Session", "Day"].flatMap((by) => (found.by[by.toLowerCase()] || []).filter((a) => a.value).slice(0, 10).map((a) => ({ ...a, value: by + " " + a.value })))]} keyOf=${(a) => a.value} />
       ${found.budgets.map((b) => html`<p>The budget <b dir="auto">${b.name}</b> would have refused ${count(b.refused)} of ${count(b.calls)} calls, of ${count(b.callers)} ${b.callers === 1 ? "caller" : "callers"}. They would have cost ${dollars(b.saved_cost)}.</p>`)}
       <details><summary>What this assumes</summary><ul>${found.assumptions.map((text) => html`<li>${text}</li>`)}</ul></details>`}</details>`;
 }

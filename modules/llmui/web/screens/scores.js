@@ -3,9 +3,9 @@ import { html, useMemo, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { during, go, timeFilter, useView } from "../state.js";
 import { useAnswer, useRequests } from "../api.js";
-import { Answer, Bar, Drawer, Table } from "../parts/basics.js";
+import { Answer, Bar, Drawer } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { Export, pagesOf } from "../parts/csv.js";
+import { Exported, pagesOf } from "../parts/csv.js";
 import { count, moment, offset, plural } from "../format.js";
 
 const increments = [[2 * 3600e3, "min", 60e3], [8 * 86400e3, "hour", 3600e3], [Infinity, "day", 86400e3]];
@@ -39,16 +39,16 @@ function Score({ v, name, points }) {
   }, [points]);
   const n = points.reduce((sum, p) => sum + p.score_count, 0);
   const scored = filter(v, { scores: { [name]: { "is-null": false } } }, ...during(v));
-  const newest = useRequests(scored, { limit: sample }), extreme = useRequests(scored, { sort: { scores: { [name]: high ? "desc" : "asc" } }, limit: shown });
+  const sort = { scores: { [name]: high ? "desc" : "asc" } };
+  const newest = useRequests(scored, { limit: sample }), extreme = useRequests(scored, { sort, limit: shown });
   return html`<section class="score"><h2>${name}</h2><div class="charts"><${Chart} title=${`Mean of ${plural(n, "score")}`} times=${times} series=${series} format=${score} />
     <${Answer} state=${newest} empty=${(d) => d.length === 0} none="">${(list) => html`<${Distribution} values=${list.map((r) => r.scores[name])} />`}<//></div>
-    <div class="bar-row"><label class="choose"><span class="quiet">Order</span> <select value=${high ? "desc" : "asc"} onChange=${(e) => setHigh(e.target.value === "desc")}><option value="asc">the lowest first</option><option value="desc">the highest first</option></select></label><span class="spring"></span><${Export} name=${name} columns=${columns(name)} pages=${pagesOf("/v1/request/query-clickhouse", { filter: scored, sort: { scores: { [name]: high ? "desc" : "asc" } }, includeContent: false, limit: 1000 })} /></div>
-    <${Answer} state=${extreme}>${(list) => html`<${Table} label=${`${high ? "Highest" : "Lowest"} by ${name}`} keyOf=${(r) => r.request_id} selected=${v.id} onOpen=${(r) => go({ id: r.request_id })}
-      rows=${list} columns=${columns(name)} />`}<//></section>`;
+    <${Answer} state=${extreme}>${(list) => html`<${Exported} label=${`${high ? "Highest" : "Lowest"} by ${name}`} keyOf=${(r) => r.request_id} selected=${v.id} onOpen=${(r) => go({ id: r.request_id })} rows=${list} columns=${columns(name)}
+      pages=${pagesOf("/v1/request/query-clickhouse", { filter: scored, sort, includeContent: false, limit: 1000 })}><label class="choose"><span class="quiet">Order</span> <select value=${high ? "desc" : "asc"} onChange=${(e) => setHigh(e.target.value === "desc")}><option value="asc">the lowest first</option><option value="desc">the highest first</option></select></label><//>`}<//></section>`;
 }
 
 const columns = (name) => [
-  { title: "Request", cell: (r) => moment(r.request_created_at) },
+  { title: "Request", raw: (r) => r.request_created_at, cell: (r) => moment(r.request_created_at) },
   { title: name, number: true, raw: (r) => r.scores[name], cell: (r) => score(r.scores[name]) }, { title: "Model", cell: (r) => r.model || "—" }, { title: "User", mid: true, cell: (r) => r.request_user_id || "—" },
   { title: "Cost", wide: true, dollars: (r) => r.cost },
 ];

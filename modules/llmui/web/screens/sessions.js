@@ -17,11 +17,11 @@ const columns = [
   { title: "Session", key: "session_id", cell: (s) => html`<${To} change=${{ session: s.session_id, name: s.session_name, sort: "", derived: s.is_derived ? "1" : "" }} dir="auto">${s.session_name || s.session_id}<//>${s.session_name && html` <code class="quiet">${s.session_id.slice(-8)}</code>`}` },
   { title: "Cost", key: "total_cost", dollars: (s) => s.total_cost },
   { title: "Calls", key: "total_requests", number: true, cell: (s) => count(s.total_requests) },
-  { title: "Tokens", key: "total_tokens", number: true, semi: true, cell: (s) => compact(s.total_tokens) },
+  { title: "Tokens", key: "total_tokens", number: true, semi: true, raw: (s) => s.total_tokens, cell: (s) => compact(s.total_tokens) },
   { title: "Duration", mid: true, ms: (s) => Date.parse(s.latest_request_created_at) - Date.parse(s.created_at) },
   { title: "Mean latency", key: "avg_latency", wide: true, ms: (s) => s.avg_latency },
-  { title: "Began", key: "created_at", number: true, wide: true, cell: (s) => moment(s.created_at) },
-  { title: "Last call", key: "latest_request_created_at", number: true, mid: true, cell: (s) => moment(s.latest_request_created_at) },
+  { title: "Began", key: "created_at", number: true, wide: true, raw: (s) => s.created_at, cell: (s) => moment(s.created_at) },
+  { title: "Last call", key: "latest_request_created_at", number: true, mid: true, raw: (s) => s.latest_request_created_at, cell: (s) => moment(s.latest_request_created_at) },
 ];
 
 function All({ v }) {
