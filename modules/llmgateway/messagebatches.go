@@ -130,7 +130,7 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 		if slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Choice != nil && t.Choice.When != "" }) {
 			return plugins.Invalid("model", "%s.model: '%.100s' chooses a model by what each call is, and the calls of a batch go to one account. Name the model that shall answer.", at, model)
 		}
-		targets = slices.DeleteFunc(targets, func(t routing.Target) bool {
+		targets = slices.DeleteFunc(slices.Clone(targets), func(t routing.Target) bool {
 			_, err := b.call.at(t).endpoint(messageBatchesPath)
 			return err != nil
 		})
