@@ -543,7 +543,7 @@ func TestAViewerMeetsNoButtonThatFails(t *testing.T) {
 	p.login("the-viewer-0123456789")
 	p.show("?v=requests")
 	p.press("j")
-	p.until(`document.querySelector("dialog.drawer [role=tabpanel]")`)
+	p.until(`document.querySelector("dialog.drawer [role=tabpanel]")?.innerText.includes("does not read the request: that needs the scope query")`)
 	if text := p.text(); strings.Contains(text, "+1") || strings.Contains(text, "Tell me when") || strings.Contains(text, "with bodies") {
 		t.Errorf("a viewer is offered %s", text)
 	}
