@@ -3,10 +3,25 @@ package llmgateway
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/tidwall/gjson"
 )
+
+// fusedWarning is the warning about an answer with fewer embeddings than the request has inputs, "" for any
+// other: some models make one embedding of several inputs (https://github.com/BerriAI/litellm/issues/38823).
+func fusedWarning(request, answer []byte) string {
+	inputs := gjson.GetBytes(request, "input")
+	if !inputs.IsArray() || inputs.Get("0").Type == gjson.Number { // one text, or the tokens of one
+		return ""
+	}
+	asked, got := len(inputs.Array()), gjson.GetBytes(answer, "data.#").Int()
+	if got >= int64(asked) {
+		return ""
+	}
+	return fmt.Sprintf("data: the provider made %d embeddings of %d inputs", got, asked)
+}
 
 // packEmbeddings returns the answer with its embeddings in base64, if the request asks for base64. Some
 // providers answer with lists of numbers all the same, which OpenAI's SDK for Node.js decodes

@@ -30,3 +30,14 @@ func TestEmbeddingsComeInTheFormatAskedFor(t *testing.T) {
 		})
 	}
 }
+
+// Who gets fewer embeddings than the request has inputs is told so: they would stand beside the wrong inputs.
+func TestFusedEmbeddingsAreTold(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {objectOf(`{"object":"list","data":[{"index":0,"embedding":[1]}]}`)}})
+	for input, want := range map[string]string{`["a","b","c"]`: "data: the provider made 1 embeddings of 3 inputs", `[[1,2],[3]]`: "data: the provider made 1 embeddings of 2 inputs", `["a"]`: "", `"a"`: "", `[1,2,3]`: ""} {
+		resp, body := s.postTo("/v1/embeddings", strings.NewReader(`{"model":"raw/m","input":`+input+`}`))
+		if got := resp.Header.Get("Service-Warnings"); resp.StatusCode != http.StatusOK || got != want {
+			t.Errorf("%s: %d %s, warned %q", input, resp.StatusCode, body, got)
+		}
+	}
+}

@@ -92,6 +92,9 @@ func (n *native) passObject(resp *http.Response, observer plugins.Observer, unas
 	}
 	observer.Close()
 	if a.call.dialect == plugins.Embeddings {
+		if warning := fusedWarning(a.call.input.body, body); warning != "" {
+			a.client.warnings = append(a.client.warnings, warning)
+		}
 		body = packEmbeddings(a.call.input.body, body)
 	}
 	a.x.Record.ResponseBytes = int64(len(body))

@@ -22,7 +22,7 @@ func (m *maskedFrames) Read(p []byte) (n int, err error) {
 	for n == 0 && err == nil {
 		if m.payload == nil {
 			head := bytes.NewBuffer(p[:0])
-			header, err := ws.ReadHeader(io.TeeReader(m.socket, head))
+			header, err := ws.ReadHeader(io.TeeReader(m.socket, head)) //nolint:forbidigo // a head is short, and no message is read
 			if n = head.Len(); err != nil {
 				return n, err
 			}
