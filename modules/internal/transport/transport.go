@@ -2,12 +2,14 @@
 package transport
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -129,8 +131,7 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 	try.trace.GotConn, try.trace.GotFirstResponseByte = try.gotConn, try.gotByte
 	out := req.WithContext(httptrace.WithClientTrace(req.Context(), &try.trace))
 	if hasBody {
-		try.ReadCloser = req.Body
-		out.Body = try
+		out.Body = try.body(req)
 	}
 	resp, err := t.HTTPTransport.RoundTrip(out)
 	if err == nil || !try.mayRepeat(err) || req.Context().Err() != nil {
@@ -154,6 +155,55 @@ type attempt struct {
 	used     atomic.Bool // the connection had an earlier request
 	answered atomic.Bool // a byte of an answer has come
 	broken   atomic.Bool // the client's body could not be read
+}
+
+// maxShort is how long a body is at most that http.Transport writes together with the header, in one system
+// call, if it is in memory. Its buffer has 4 KB.
+const maxShort = 3 << 10
+
+// body returns the body of the first try. A short one is read before.
+func (a *attempt) body(req *http.Request) io.ReadCloser {
+	if isInMemory(req.Body) {
+		return req.Body
+	}
+	a.ReadCloser = req.Body
+	if req.ContentLength <= 0 || req.ContentLength > maxShort || req.Header["Expect"] != nil {
+		return a
+	}
+	short := bytes.NewBuffer(make([]byte, 0, req.ContentLength+bytes.MinRead)) // which ReadFrom needs to see the end
+	_, err := short.ReadFrom(a)
+	if err == nil && int64(short.Len()) == req.ContentLength {
+		_ = req.Body.Close()
+		return io.NopCloser(short)
+	}
+	a.ReadCloser = brokenBody{short, req.Body, err}
+	return a
+}
+
+// inMemory is the type of bodies that http.Transport takes for bytes in memory.
+var inMemory = reflect.TypeOf(io.NopCloser(new(bytes.Reader)))
+
+// isInMemory reports whether a body is bytes in memory, which cannot break off.
+func isInMemory(body io.ReadCloser) bool {
+	if reflect.TypeOf(body) != inMemory {
+		return false
+	}
+	_, is := reflect.ValueOf(body).Field(0).Interface().(*bytes.Reader)
+	return is
+}
+
+// brokenBody is a body of which a part was read before it broke off.
+type brokenBody struct {
+	part *bytes.Buffer
+	io.Closer
+	err error // nil if the body ended too soon
+}
+
+func (b brokenBody) Read(p []byte) (int, error) {
+	if b.part.Len() == 0 && b.err != nil {
+		return 0, b.err
+	}
+	return b.part.Read(p)
 }
 
 func (a *attempt) gotConn(c httptrace.GotConnInfo) { a.used.Store(c.Reused) }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -293,4 +294,37 @@ func TestAnswersThatAreNone(t *testing.T) {
 			t.Errorf("%v, %v, want %v", resp, err, want)
 		}
 	}
+}
+
+// A short request is one write to the connection: whether its body is in memory, or comes from a client.
+func TestAShortRequestIsWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	defer s.Close()
+	for name, body := range map[string]io.Reader{"in memory": bytes.NewReader([]byte("short")), "from a client": io.MultiReader(strings.NewReader("sho"), strings.NewReader("rt"))} {
+		var writes atomic.Int32
+		tr := provision(t)
+		dial := tr.Transport.DialContext
+		tr.Transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dial(ctx, network, address)
+			return countingConn{c, &writes}, err
+		}
+		r := request(t, s.URL, body)
+		r.ContentLength, r.GetBody = int64(len("short")), func() (io.ReadCloser, error) { return nil, io.ErrNoProgress }
+		resp, err := tr.RoundTrip(r)
+		if err != nil || read(t, resp) != "short" || writes.Load() != 1 {
+			t.Errorf("%s: %v, %d writes", name, err, writes.Load())
+		}
+	}
+}
+
+// countingConn counts writes.
+type countingConn struct {
+	net.Conn
+	writes *atomic.Int32
+}
+
+func (c countingConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
 }
