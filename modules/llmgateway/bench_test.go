@@ -100,11 +100,15 @@ func BenchmarkCall(b *testing.B) {
 	b.Setenv("XDG_DATA_HOME", b.TempDir())
 	accounts, models := make([]string, 8), make([]string, 8)
 	for i := range accounts {
-		accounts[i], models[i] = fmt.Sprintf(`{"label": "a%d", "api": {"kind": "openai"}, "api_key": "k%d"}`, i, i), fmt.Sprintf(`{"model": "a%d/gpt-4o-mini"}`, i)
+		accounts[i], models[i] = fmt.Sprintf(`{"label": "a%d", "api": {"kind": "openai"}, "api_key": "sk-proj-0000000000000000000000000000000%d"}`, i, i), fmt.Sprintf(`{"model": "a%d/gpt-4o-mini"}`, i)
 	}
 	answer := `{"id":"chatcmpl-1","object":"chat.completion","created":1763700000,"model":"gpt-4o-mini-2024-07-18","choices":[{"index":0,"message":{"role":"assistant","content":"` + strings.Repeat("word ", 250) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":512,"completion_tokens":375,"total_tokens":887}}`
 	h := newBenchHandler(b, `{"keys": [{"secret": "k"}], "providers": [`+strings.Join(accounts, ",")+`], "aliases": {"pool": {"strategy": "weight", "models": [`+strings.Join(models, ",")+`]}}}`, func(string) *http.Response {
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(answer)), Body: io.NopCloser(strings.NewReader(answer))}
+		header := http.Header{
+			"Content-Type": {"application/json"}, "Date": {"Mon, 30 Nov 2026 12:00:00 GMT"}, "Openai-Processing-Ms": {"412"}, "Openai-Version": {"2020-10-01"},
+			"X-Ratelimit-Limit-Requests": {"10000"}, "X-Ratelimit-Remaining-Requests": {"9999"}, "X-Request-Id": {"req_0123456789abcdef0123456789abcdef"},
+		}
+		return &http.Response{StatusCode: 200, Header: header, ContentLength: int64(len(answer)), Body: io.NopCloser(strings.NewReader(answer))}
 	})
 	for _, model := range []string{"a0/gpt-4o-mini", "pool"} {
 		b.Run(model, func(b *testing.B) {

@@ -19,11 +19,13 @@ func (a *Account) maskKey(resp *http.Response) {
 		return
 	}
 	secret := []byte(a.key)
+	var masked []byte // each value in turn
 	for _, values := range resp.Header {
 		for i, value := range values {
-			masked := []byte(value)
-			maskSecret(masked, secret)
-			values[i] = string(masked)
+			masked = append(masked[:0], value...)
+			if maskSecret(masked, secret); string(masked) != value {
+				values[i] = string(masked)
+			}
 		}
 	}
 	size := max(minRead, 2*maxEscape*len(secret))
