@@ -2,6 +2,7 @@
 package masktest
 
 import (
+	"bytes"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -99,8 +100,11 @@ var Generators = map[string]func(r *rand.Rand) string{
 	},
 }
 
-// Numbered returns a value of each kind. Pattern finds it wherever it stands, also as a URL has it.
-// n is below 1,000,000.
+// Own is a pattern for a kind of one's own.
+const Own = `planted_id_\d+`
+
+// Numbered returns a value of each kind and of Own. Find finds it wherever it stands, also as a URL has
+// it. n is below 1,000,000.
 func Numbered(n int) []string {
 	return []string{
 		fmt.Sprintf("planted-%d@leak.example", n),
@@ -109,9 +113,32 @@ func Numbered(n int) []string {
 		german(fmt.Sprintf("13371337%010d", n)),
 		fmt.Sprintf("+49 1337 %07d", n),
 		brazilian(fmt.Sprintf("133%06d", n)),
+		fmt.Sprintf("planted_id_%d", n),
 	}
 }
 
-// Pattern matches what Numbered returns, and nothing else that these tests have.
-var Pattern = regexp.MustCompile(`(?i)planted[-_][-_a-z0-9]*(@|%40|%2540)leak\.example|sk-planted-[0-9]+-0123456789abcdef|` +
-	`4999999[0-9]{9}|DE[0-9]{2}13371337[0-9]{10}|49(\+| |%20|%2520)1337(\+| |%20|%2520)[0-9]{7}|133\.[0-9]{3}\.[0-9]{3}-[0-9]{2}`)
+var (
+	numbered = regexp.MustCompile(`(?i)planted[-_][-_a-z0-9]*(@|%40|%2540)leak\.example|sk-planted-[0-9]+-0123456789abcdef|4999999[0-9]{9}|` +
+		`DE[0-9]{2}13371337[0-9]{10}|49(\+| |%20|%2520)1337(\+| |%20|%2520)[0-9]{7}|133\.[0-9]{3}\.[0-9]{3}-[0-9]{2}|` + Own)
+	// signs are in all that numbered matches: to look for them takes a tenth of the time.
+	signs = []string{"lanted", "LANTED", "4999999", "1337", "133."}
+)
+
+// Find returns where values of Numbered stand.
+func Find(content []byte) (found [][]int) {
+	const before, after = 16, 64 // more than a value has around a sign
+	for _, sign := range signs {
+		for at := 0; ; at += len(sign) {
+			i := bytes.Index(content[at:], []byte(sign))
+			if i < 0 {
+				break
+			}
+			at += i
+			from := max(0, at-before)
+			if m := numbered.FindIndex(content[from:min(len(content), at+after)]); m != nil {
+				found = append(found, []int{from + m[0], from + m[1]})
+			}
+		}
+	}
+	return found
+}
