@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -228,6 +229,14 @@ func (l *erasures) eraseRows(ctx context.Context, org string, ids []uuid.UUID, s
 	return nil
 }
 
+const (
+	// maxDrain bounds how long an erasure waits until the backend has what was appended. Maintenance waits, too.
+	maxDrain = time.Minute
+	// maxDecision bounds how long changes of conversations wait for an erasure. An erasure that takes longer
+	// is tried again.
+	maxDecision = 5 * time.Second
+)
+
 // takeConversations notes which conversations go as a whole with records, before they do: from then
 // on, no change of them is written. It decides that with all changes in the backend that were appended: a
 // conversation to which another call has added an item stays.
@@ -235,9 +244,13 @@ func (l *erasures) takeConversations(ctx context.Context, eraser storage.RecordE
 	if items, _, err := eraser.CountItems(ctx, org, ids); err != nil || items == 0 {
 		return err
 	}
+	// Changes of conversations wait for the second of the two alone, which has little left to write.
+	if err := l.j.flushWithin(ctx, maxDrain); err != nil {
+		return err
+	}
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
-	if err := l.j.flushSoon(ctx); err != nil {
+	if err := l.j.flushWithin(ctx, maxDecision); err != nil {
 		return err
 	}
 	_, whole, err := eraser.CountItems(ctx, org, ids)

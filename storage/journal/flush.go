@@ -12,8 +12,11 @@ import (
 const drainTimeout = time.Second
 
 // flushSoon is Flush for as long as a read of one record waits for the drain.
-func (j *Journal) flushSoon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+func (j *Journal) flushSoon(ctx context.Context) error { return j.flushWithin(ctx, drainTimeout) }
+
+// flushWithin is Flush for at most a time.
+func (j *Journal) flushWithin(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return j.Flush(ctx)
 }
