@@ -166,6 +166,11 @@ func (b *batch) record(calls []*call) error {
 	all := make([]*report, 0, len(calls))
 	storedKeys := make([]keys, 0, len(calls))
 	var wanted []storage.SpanKey
+	type minute struct {
+		key string
+		at  storage.Timestamp
+	}
+	known := make(map[minute]bool)
 	accepted := calls[:0]
 	for _, c := range calls {
 		if err := check(c.span, now); err != nil {
@@ -184,6 +189,11 @@ func (b *batch) record(calls []*call) error {
 		k := c.keys(r)
 		accepted, all, storedKeys = append(accepted, c), append(all, r), append(storedKeys, k)
 		for _, key := range k.wanted(r.empty()) {
+			once := minute{key, r.CreatedAt / 60_000}
+			if known[once] { // equal calls have equal keys
+				continue
+			}
+			known[once] = true
 			wanted = append(wanted, storage.SpanKey{Key: key, From: r.CreatedAt - lookAround, Until: max(r.CreatedAt, r.RespondedAt) + lookAround})
 		}
 	}

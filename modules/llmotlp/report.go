@@ -29,7 +29,7 @@ import (
 //	child <id>     the parent of such a span
 //	empty <id>     the same, while nothing is known but that there was a call
 //	response <id>  the provider's id of the answer
-//	twin <call>    a process, a model, the tokens, and whether the call failed
+//	twin <call>    a process, a model, the tokens, whether the call failed, and four seconds
 //	by <library>   the same, and the library that reports it
 //
 // Each is hashed with the organisation, and the first three with the trace.
@@ -57,7 +57,11 @@ func spanKey(kind, org string, ids ...[]byte) string {
 }
 
 // keys are the span keys of a call.
-type keys struct{ span, parent, child, siblings, empty, response, twin, library string }
+type keys struct {
+	span, parent, child, siblings, empty, response string
+	twin, library                                  [2]string // for the seconds before the call began, and after; equal for most
+	stage                                          int       // which of the two is the call's own
+}
 
 func (c *call) keys(r *report) (k keys) {
 	org, trace, span := r.Org, c.span.TraceId, c.span.SpanId
@@ -70,14 +74,21 @@ func (c *call) keys(r *report) (k keys) {
 	}
 	if r.Usage.Input.N > 0 || failed(r.Record) {
 		equal := fmt.Append(nil, c.process, r.RequestModel, r.Usage.Input, r.Usage.Output, failed(r.Record))
-		k.twin, k.library = spanKey("twin", org, equal), spanKey("by", org, equal, []byte(c.scope))
+		for i, near := range []storage.Timestamp{-nearTwin, nearTwin} {
+			stage := (r.begun() + near) / (2 * nearTwin)
+			at := fmt.Append(nil, stage)
+			k.twin[i], k.library[i] = spanKey("twin", org, equal, at), spanKey("by", org, equal, at, []byte(c.scope))
+			if stage == r.begun()/(2*nearTwin) {
+				k.stage = i
+			}
+		}
 	}
 	return k
 }
 
 // stored are the keys by which the record is found from now on.
 func (k *keys) stored(empty bool) []string {
-	all := []string{k.span, k.siblings, k.response, k.twin, k.library}
+	all := []string{k.span, k.siblings, k.response, k.twin[k.stage], k.library[k.stage]}
 	if empty {
 		all = append(all, k.empty)
 	}
@@ -86,7 +97,7 @@ func (k *keys) stored(empty bool) []string {
 
 // wanted are the keys by which records of the same call are looked for.
 func (k *keys) wanted(empty bool) []string {
-	all := []string{k.span, k.parent, k.child, k.response, k.twin, k.empty}
+	all := []string{k.span, k.parent, k.child, k.response, k.twin[0], k.twin[1], k.library[0], k.library[1], k.empty}
 	if empty {
 		all[len(all)-1] = k.siblings
 	}
@@ -261,34 +272,36 @@ func (rs *reports) find(key string, of *report) (found []*report) {
 	return found
 }
 
-// The bounds of a search for the report of another library: how much earlier its call can have begun, in
+// The bounds of a search for the report of another library: how much earlier or later its call can have begun, in
 // milliseconds, how many of the last candidates are looked at, and of how many of these the record is read.
 const (
-	beforeTwin = storage.Timestamp(2000)
-	maxTwins   = 128
-	maxReads   = 4
+	nearTwin = storage.Timestamp(2000)
+	maxTwins = 32
+	maxReads = 4
 )
 
 // twin returns what another library has reported of the call, nil without that.
 func (rs *reports) twin(of *report, k *keys) *report {
-	if k.twin == "" {
-		return nil
+	candidates, own := rs.byKey[k.twin[0]], rs.byKey[k.library[0]]
+	if k.twin[0] != k.twin[1] {
+		candidates, own = slices.Concat(candidates, rs.byKey[k.twin[1]]), slices.Concat(own, rs.byKey[k.library[1]])
 	}
-	candidates := rs.byKey[k.twin]
-	candidates = slices.Clone(candidates[max(0, len(candidates)-maxTwins):])
+	if len(candidates) == len(own) {
+		return nil // nobody else reports such calls
+	}
+	candidates, own = slices.Clone(candidates[max(0, len(candidates)-maxTwins):]), own[max(0, len(own)-maxTwins):]
 	begins := func(key storage.RecordKey) storage.Timestamp { // as recordID writes it
 		return storage.Timestamp(binary.BigEndian.Uint64(key.ID[:8]) >> 16)
 	}
 	candidates = slices.DeleteFunc(candidates, func(key storage.RecordKey) bool {
-		return begins(key) < of.begun()-beforeTwin || begins(key) > of.end()
+		return begins(key) < of.begun()-nearTwin || begins(key) > of.begun()+nearTwin || slices.Contains(own, key)
 	})
 	slices.SortFunc(candidates, func(x, y storage.RecordKey) int {
 		return cmp.Compare(max(begins(x)-of.begun(), of.begun()-begins(x)), max(begins(y)-of.begun(), of.begun()-begins(y)))
 	})
 	for _, key := range candidates[:min(len(candidates), maxReads)] {
 		r := rs.load(key)
-		if r != nil && r.like(of) && (r.ResponseID == "" || of.ResponseID == "") && !slices.Contains(r.SpanKeys, k.library) &&
-			(r.around(of) || of.around(r)) {
+		if r != nil && r.like(of) && (r.ResponseID == "" || of.ResponseID == "") && (r.around(of) || of.around(r)) {
 			return r
 		}
 	}
