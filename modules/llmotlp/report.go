@@ -242,12 +242,13 @@ func (rs *reports) load(key storage.RecordKey) *report {
 
 // add enters a report of this batch, or what it has learned, so that later spans find it.
 func (rs *reports) add(r *report, keys []string) {
-	if !slices.Contains(rs.order, r) {
+	first := !slices.Contains(rs.order, r)
+	if first {
 		rs.order = append(rs.order, r)
 	}
 	rs.loaded[r.Key()] = r
 	for _, k := range keys {
-		if !slices.Contains(rs.byKey[k], r.Key()) {
+		if first && !r.stored || !slices.Contains(rs.byKey[k], r.Key()) { // thousands of equal calls have one key
 			rs.byKey[k] = append(rs.byKey[k], r.Key())
 		}
 		if !slices.Contains(r.SpanKeys, k) {
