@@ -30,7 +30,7 @@ func (a *Account) maskKey(resp *http.Response) {
 	}
 	size := max(minRead, 2*maxEscape*len(secret))
 	if socket, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		frames := &maskedFrames{socket: bufio.NewReader(socket), secret: secret}
+		frames := &maskedFrames{socket: bufio.NewReader(socket), message: maskedBody{secret: secret}}
 		resp.Body = readWriteCloser{bufio.NewReaderSize(frames, size), socket, socket}
 		return
 	}
@@ -57,10 +57,11 @@ type readWriteCloser struct {
 // masks in the reader's own bytes, which must be more than the escaped secret has, and holds back only what
 // the secret may begin with.
 type maskedBody struct {
-	body   io.Reader
-	secret []byte
-	begun  []byte // what was read last and the secret may begin with, which is held back
-	err    error  // of body
+	body      io.Reader
+	secret    []byte
+	begun     []byte // what was read last and the secret may begin with, which is held back
+	err       error  // of body
+	continues bool   // at the end of body, begun waits for a next body
 }
 
 func (m *maskedBody) Read(p []byte) (int, error) {
@@ -70,7 +71,7 @@ func (m *maskedBody) Read(p []byte) (int, error) {
 		read, m.err = m.body.Read(p[n:])
 		text := p[:n+read]
 		begun := maskSecret(text, m.secret)
-		if m.err != nil {
+		if m.err != nil && !m.continues {
 			begun = 0
 		}
 		m.begun = append(m.begun[:0], text[len(text)-begun:]...)

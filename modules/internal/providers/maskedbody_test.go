@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/gobwas/ws"
+	"github.com/gobwas/ws/wsutil"
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -89,6 +90,86 @@ func TestWebSocketsDoNotTellTheKey(t *testing.T) {
 	if _, err := io.ReadFull(provider, passed); err != nil || string(passed) != "ping" {
 		t.Errorf("the provider got %q, %v", passed, err)
 	}
+}
+
+// A key that stands in several fragments of a message is masked, too. Control frames between the fragments
+// pass at once, and the message begins and ends as before.
+func TestFragmentsDoNotTellTheKey(t *testing.T) {
+	const key = "sk-aaab-aaac-0123"
+	frame := func(op ws.OpCode, fin bool, payload string) string {
+		return string(ws.MustCompileFrame(ws.NewFrame(op, fin, []byte(payload))))
+	}
+	long := strings.Repeat("x", 70_000)
+	for name, c := range map[string]struct{ sent, want string }{
+		"two": {
+			frame(ws.OpText, false, "no "+key[:10]) + frame(ws.OpContinuation, true, key[10:]+"."),
+			frame(ws.OpText, false, "no ") + frame(ws.OpContinuation, true, "*****************."),
+		},
+		"many": {
+			frame(ws.OpBinary, false, key[:1]) + frame(ws.OpContinuation, false, key[1:2]) + frame(ws.OpContinuation, false, "") + frame(ws.OpContinuation, true, key[2:]),
+			frame(ws.OpBinary, true, "*****************"),
+		},
+		"escaped": {
+			frame(ws.OpText, false, `no \u00`) + frame(ws.OpContinuation, true, `73`+key[1:]),
+			frame(ws.OpText, false, "no ") + frame(ws.OpContinuation, true, "**********************"),
+		},
+		"another word": {
+			frame(ws.OpText, false, "sk-aaab") + frame(ws.OpContinuation, false, "-b") + frame(ws.OpContinuation, true, "") + frame(ws.OpText, true, "-aaac-0123"),
+			frame(ws.OpText, false, "sk-aaab-b") + frame(ws.OpContinuation, true, "") + frame(ws.OpText, true, "-aaac-0123"),
+		},
+		"the end of a message": {
+			frame(ws.OpText, false, "a sk-aa") + frame(ws.OpContinuation, true, "") + frame(ws.OpText, true, "ab-aaac-0123"),
+			frame(ws.OpText, false, "a ") + frame(ws.OpContinuation, true, "sk-aa") + frame(ws.OpText, true, "ab-aaac-0123"),
+		},
+		"a ping between": {
+			frame(ws.OpText, false, "no "+key[:10]) + frame(ws.OpPing, true, "p "+key) + frame(ws.OpContinuation, true, key[10:]),
+			frame(ws.OpText, false, "no ") + frame(ws.OpPing, true, "p *****************") + frame(ws.OpContinuation, true, "*****************"),
+		},
+		"a long end": {
+			frame(ws.OpText, false, key[:10]) + frame(ws.OpContinuation, true, key[10:]+long),
+			frame(ws.OpText, true, "*****************"+long),
+		},
+	} {
+		if got, err := io.ReadAll(webSocket(t, key, c.sent)); string(got) != c.want || err != nil {
+			t.Errorf("%s: %.80q became %.80q, %v, want %.80q", name, c.sent, got, err, c.want)
+		}
+	}
+}
+
+// A message in fragments of any size has what it had, and asterisks.
+func TestLongMessagesInFragmentsAreMasked(t *testing.T) {
+	const key = "sk-aaab-aaac-0123"
+	text := strings.Repeat("a sk-aaab-aaac-0123 and "+key+key+" sk-", 3000)
+	want := strings.ReplaceAll(text, key, "*****************")
+	for _, size := range []int{1, 7, 500, 70_000} {
+		var sent bytes.Buffer
+		for from, op := 0, ws.OpText; from < len(text); from, op = from+size, ws.OpContinuation {
+			to := min(from+size, len(text))
+			_ = ws.WriteFrame(&sent, ws.NewFrame(op, to == len(text), []byte(text[from:to])))
+		}
+		head, message, err := wsutil.NextReader(webSocket(t, key, sent.String()), ws.StateClientSide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(message); string(got) != want || head.OpCode != ws.OpText || err != nil {
+			t.Errorf("in pieces of %d bytes: %d of %d bytes, %v", size, len(got), len(want), err)
+		}
+	}
+}
+
+// A provider that masks its frames, which would hide the key, is not read.
+func TestMaskedFramesAreNotRead(t *testing.T) {
+	const key = "sk-aaab-aaac-0123"
+	sent := ws.MustCompileFrame(ws.MaskFrame(ws.NewTextFrame([]byte(key))))
+	if got, err := io.ReadAll(webSocket(t, key, string(sent))); len(got) > 0 || err == nil || !strings.Contains(err.Error(), "masked frame") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// webSocket returns the end of a WebSocket whose provider sends some bytes.
+func webSocket(t *testing.T, key, sent string) io.Reader {
+	return sendThrough(t, key, &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: make(http.Header),
+		Body: readWriteCloser{strings.NewReader(sent), io.Discard, http.NoBody}}).Body
 }
 
 // A header that repeats the key does not tell it, either.
