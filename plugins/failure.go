@@ -88,22 +88,25 @@ func CodeStatus(codes ...string) int {
 // ContentRejected is the code of an error for what the request says.
 const ContentRejected = "content_policy_violation"
 
-// CallersFault reports whether a provider refuses a request for its content, and not its key: with
-// 403, OpenRouter refuses what its moderation has flagged
+// CallersFault reports whether a provider that answers with 403 refuses a request for its content, and not
+// for its key: OpenRouter refuses what its moderation has flagged
 // (https://openrouter.ai/docs/api-reference/errors), xAI what violates its guidelines, and Together
-// a prompt that is too long (https://docs.together.ai/docs/error-codes).
+// a prompt that is too long (https://docs.together.ai/docs/error-codes). What may tell of the account is not
+// the caller's fault.
 func (e *Error) CallersFault() bool {
-	if e.Code == ContextExceeded || e.Code == ContentRejected {
-		return true
+	if tellsOfAccount.MatchString(strings.Join([]string{e.Code, e.Type, e.Reported, e.Message}, "\n")) {
+		return false
 	}
-	message := strings.ToLower(e.Message)
-	for _, words := range [...]string{"flagged", "moderation", "usage guidelines", "content policy", "usage policy"} {
-		if strings.Contains(message, words) {
-			return true
-		}
-	}
-	return false
+	return e.Code == ContextExceeded || e.Code == ContentRejected || tellsOfContent.MatchString(e.Message)
 }
+
+// tellsOfAccount finds the codes and words of errors about an account, such as account_deactivated and
+// access_terminated (OpenAI), or "This organization has been disabled" (Anthropic). tellsOfContent finds the
+// words of errors about what a request says.
+var (
+	tellsOfAccount = regexp.MustCompile(`(?i)account|organi[sz]ation|workspace|access.terminated|access was terminated|deactivated|suspended`)
+	tellsOfContent = regexp.MustCompile(`(?i)flagged|moderation|usage guidelines|content policy`)
+)
 
 // errorObjects are the paths of the error in the bodies of vendors, and errorTexts those of the message
 // in an error.

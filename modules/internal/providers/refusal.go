@@ -9,15 +9,11 @@ import (
 )
 
 // IsPlatformsFault reports whether a provider's error is about the platform's account: the provider does not
-// accept its key, or nothing is left of its money. No caller gets such an error. status is that of the answer.
+// accept its key, or nothing is left of its money. No caller gets such an error. A 401 is always about the
+// account, and a 403 unless it refuses the content of a request. status is that of the answer.
 func (a *Account) IsPlatformsFault(e *plugins.Error, status int) bool {
-	return a.Platform && (e.EmptyAccount() || (unauthorized(status) || unauthorized(e.Status)) && !e.CallersFault())
-}
-
-// unauthorized reports whether a status refuses a key. Where Gemini answers 400 and means 401,
-// its plugin corrects the status.
-func unauthorized(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
+	either := func(code int) bool { return status == code || e.Status == code } // Gemini answers 400 and means 401
+	return a.Platform && (e.EmptyAccount() || either(http.StatusUnauthorized) || either(http.StatusForbidden) && !e.CallersFault())
 }
 
 // StatedError returns the error that an answer states, nil for a status below 400. The answer can be read
