@@ -110,7 +110,7 @@ func Without(d plugins.Dialect, body []byte) (without []byte, warnings []string)
 			if item.Get("type").Str == "reasoning" {
 				return ""
 			}
-			if !item.Get("id").Exists() || item.Get("type").Str == "item_reference" {
+			if !item.Get("id").Exists() || !slices.Contains(optionalID, item.Get("type").Str) {
 				return item.Raw
 			}
 			unnamed, _ := sjson.Delete(item.Raw, "id") // an object; by the id, OpenAI would miss the reasoning before it
@@ -121,6 +121,10 @@ func Without(d plugins.Dialect, body []byte) (without []byte, warnings []string)
 	}
 	return without, []string{field + ": reasoning of earlier turns, which the provider refuses, left out"}
 }
+
+// optionalID are the types of items that reasoning leads to and that need no id in a request. All others need
+// theirs, such as the call of a computer, or the request for an approval, which the approval names.
+var optionalID = []string{"", "message", "function_call", "custom_tool_call", "tool_search_call", "shell_call", "apply_patch_call"}
 
 // Memory has the outputs of earlier responses.
 type Memory struct {
