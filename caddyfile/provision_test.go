@@ -78,20 +78,32 @@ func TestProvisionedMistakes(t *testing.T) {
 	}
 }
 
-// A site on which two handlers would record and charge each call is refused when it is loaded. Where it
-// depends on the request, or where no request reaches the second one, it is not.
+// A site on which two handlers would record and charge each call is refused when it is loaded. If other calls
+// pass only the first one, the log says that those that reach the second one are refused. Where neither is
+// known, or no request reaches the second one, nothing is said.
 func TestTwoRecordersAreNotLoaded(t *testing.T) {
 	dir := t.TempDir()
-	for name, tc := range map[string]struct{ site, want string }{
-		"in front of a proxy":             {"llm_log openai <<\nllm_proxy openai", "llm_log openai: two `llm_log` would record and charge each call twice"},
-		"around a proxy":                  {"llm_log <<\nhandle_path /a/* {\nllm_proxy openai\n}", "llm_log: two `llm_log` would record"},
-		"within a block":                  {"handle_path /a/* {\nroute {\nllm_log openai <<\nllm_proxy openai\n}\n}", "llm_log openai: two `llm_log` would record"},
-		"for some requests":               {"llm_log /a/*\nllm_proxy /b/* openai", ""},
-		"in blocks of which one is taken": {"handle /a/* {\nllm_log\n}\nhandle {\nllm_proxy openai\n}", ""},
-		"behind one that answers":         {"route {\nllm_proxy openai\nllm_proxy anthropic\n}", ""},
+	const (
+		each = "two `llm_log` would record and charge each call twice"
+		some = "two `llm_log` would record and charge some calls twice"
+	)
+	for name, tc := range map[string]struct{ site, want, warning string }{
+		"in front of a proxy":             {"llm_log openai <<\nllm_proxy openai", "llm_log openai: " + each, ""},
+		"in a route":                      {"route {\nllm_log <<\nroute {\nllm_proxy openai\n}\n}", "llm_log: " + each, ""},
+		"within a block":                  {"handle_path /a/* {\nroute {\nllm_log openai <<\nllm_proxy openai\n}\n}", "llm_log openai: " + each, ""},
+		"around a proxy":                  {"llm_log\nhandle_path /a/* {\nllm_proxy openai\n}", "", some},
+		"around one path of many":         {"llm_log\nhandle_path /a/* {\nllm_proxy anthropic\n}\nreverse_proxy http://127.0.0.1:9", "", some},
+		"in front of a proxy of a path":   {"llm_log openai\nllm_proxy /a/* anthropic\nreverse_proxy http://127.0.0.1:9", "", some},
+		"in front of an answer to some":   {"route {\nllm_log\nrespond /a/* 404\nllm_proxy openai\n}", "", some},
+		"in front of files":               {"route {\nllm_log\nfile_server\nllm_proxy openai\n}", "", ""},
+		"behind an answer":                {"route {\nrespond 404\nllm_log\nllm_proxy openai\n}", "", ""},
+		"for some requests":               {"llm_log /a/*\nllm_proxy /b/* openai", "", ""},
+		"in blocks of which one is taken": {"handle /a/* {\nllm_log\n}\nhandle {\nllm_proxy openai\n}", "", ""},
+		"behind one that answers":         {"route {\nllm_proxy openai\nllm_proxy anthropic\n}", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := "{\nadmin off\npersist_config off\nauto_https off\nllm {\nstore sqlite " + dir + "/weir.db\n}\n}\nhttp://" + freeport.Address(t) + " {\n" + tc.site + "\n}\n"
+			logs := filepath.Join(t.TempDir(), "log")
+			source := "{\nadmin off\npersist_config off\nauto_https off\nlog {\noutput file " + logs + "\n}\nllm {\nstore sqlite " + dir + "/weir.db\n}\n}\nhttp://" + freeport.Address(t) + " {\n" + tc.site + "\n}\n"
 			before, _, _ := strings.Cut(source, " <<")
 			text, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(strings.Replace(source, " <<", "", 1)), map[string]any{"filename": "Caddyfile"})
 			if err != nil {
@@ -99,6 +111,13 @@ func TestTwoRecordersAreNotLoaded(t *testing.T) {
 			}
 			err = caddy.Load(text, true)
 			defer func() { _ = caddy.Stop() }()
+			logged, readErr := os.ReadFile(logs)
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			if n := strings.Count(string(logged), "would record and charge"); tc.warning == "" && tc.want == "" && n > 0 || tc.warning != "" && (n != 1 || !strings.Contains(string(logged), tc.warning)) {
+				t.Errorf("logged\n%s\nwant %q", logged, tc.warning)
+			}
 			where := ", at Caddyfile:" + strconv.Itoa(1+strings.Count(before, "\n"))
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasSuffix(err.Error(), where)) {
 				t.Errorf("got\n%v\nwant\n… %s … %s", err, tc.want, where)

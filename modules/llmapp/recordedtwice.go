@@ -11,10 +11,11 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
 )
 
-// checkRecorders refuses sites on which two `llm_log` would record, and charge, the same call. Where it depends
-// on the request, `llm_log` refuses the call.
+// checkRecorders refuses sites on which two `llm_log` would record, and charge, each call. It warns of sites on
+// which all calls that reach the second one, but not all calls, have passed the first. `llm_log` refuses such calls.
 func (a *App) checkRecorders() error {
 	loaded, err := a.env.ctx.AppIfConfigured("http")
 	if errors.Is(err, caddy.ErrNotConfigured) {
@@ -25,44 +26,84 @@ func (a *App) checkRecorders() error {
 	}
 	servers := loaded.(*caddyhttp.App).Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		if _, first := recordedTwice(servers[name].Routes, nil); first != nil {
-			provider := gjson.GetBytes(caddyconfig.JSON(first, nil), "provider").Str
-			err := fmt.Errorf("%s: two `llm_log` would record and charge each call twice: remove the first, because `llm_proxy` has one of its own",
-				strings.TrimSpace("llm_log "+provider))
-			return a.env.lines.WrapDirective(err, strings.Fields("llm_log "+provider)...)
+		var found recordedTwice
+		found.walk(servers[name].Routes, stage{})
+		for _, first := range found.sometimes {
+			a.env.logger.Warn("two `llm_log` would record and charge some calls twice, which are refused with a 500: remove one of the two for these calls; `llm_proxy` has one of its own",
+				zap.String("first", recorderDirective(first)), zap.String("server", name))
+		}
+		if len(found.always) > 0 {
+			first := recorderDirective(found.always[0])
+			err := fmt.Errorf("%s: two `llm_log` would record and charge each call twice: remove one of the two; `llm_proxy` has one of its own", first)
+			return a.env.lines.WrapDirective(err, strings.Fields(first)...)
 		}
 	}
 	return nil
 }
 
-// recordedTwice returns the first of two handlers that record whatever passes routes, nil if there are none.
-// before is one that all requests have passed already, and after one that all have passed behind the routes.
-func recordedTwice(routes caddyhttp.RouteList, before caddyhttp.MiddlewareHandler) (after, first caddyhttp.MiddlewareHandler) {
-	for _, route := range routes {
-		passed := before
-		for _, handler := range route.Handlers {
-			module, _ := handler.(caddy.Module)
-			switch subroute, ok := handler.(*caddyhttp.Subroute); {
-			case ok:
-				if passed, first = recordedTwice(subroute.Routes, passed); first != nil {
-					return nil, first
-				}
-			case module == nil:
-			case slices.Contains(answering, module.CaddyModule().ID.Name()):
-				passed = nil
-			case module.CaddyModule().ID != "http.handlers.llm_log":
-			case passed != nil:
-				return nil, passed
-			default:
-				passed = handler
-			}
-		}
-		if len(route.MatcherSets) == 0 && route.Group == "" { // all requests take it
-			before = passed
-		}
-	}
-	return before, nil
+// recorderDirective returns how an `llm_log` begins in a Caddyfile.
+func recorderDirective(recorder caddyhttp.MiddlewareHandler) string {
+	return strings.TrimSpace("llm_log " + gjson.GetBytes(caddyconfig.JSON(recorder, nil), "provider").Str)
 }
 
-// answering are handlers that pass no request on.
-var answering = []string{"error", "llm_forward", "reverse_proxy", "static_response"}
+// recordedTwice has the handlers that record calls which another handler records, too: each call that passes
+// them, or some.
+type recordedTwice struct{ always, sometimes []caddyhttp.MiddlewareHandler }
+
+// stage is what is known of the requests at a place among the routes.
+type stage struct {
+	recorder    caddyhttp.MiddlewareHandler // all of them have passed it; nil for none
+	conditional bool                        // others that have passed the recorder do not come here
+	ended       bool                        // none come here
+}
+
+// walk looks for recorders among routes whose requests come from a stage, and returns the stage after them.
+func (t *recordedTwice) walk(routes caddyhttp.RouteList, before stage) (after stage) {
+	for _, route := range routes {
+		chosen := len(route.MatcherSets) > 0 || route.Group != "" // some requests do not take the route
+		at := before
+		at.conditional = at.conditional || chosen
+		for _, handler := range route.Handlers {
+			if at = t.pass(handler, at); at.ended {
+				break
+			}
+		}
+		at.ended = at.ended || route.Terminal
+		switch {
+		case !chosen:
+			before = at
+		case at.ended:
+			before.conditional = true
+		}
+		if before.ended {
+			break
+		}
+	}
+	return before
+}
+
+// pass returns the stage after a handler.
+func (t *recordedTwice) pass(handler caddyhttp.MiddlewareHandler, at stage) stage {
+	if subroute, ok := handler.(*caddyhttp.Subroute); ok {
+		return t.walk(subroute.Routes, at)
+	}
+	module, ok := handler.(caddy.Module)
+	if !ok {
+		return at
+	}
+	switch name := module.CaddyModule().ID.Name(); {
+	case slices.Contains(answering, name):
+		at.ended = true
+	case name != "llm_log":
+	case at.recorder == nil:
+		at = stage{recorder: handler}
+	case !at.conditional:
+		t.always = append(t.always, at.recorder)
+	case !slices.Contains(t.sometimes, at.recorder):
+		t.sometimes = append(t.sometimes, at.recorder)
+	}
+	return at
+}
+
+// answering are handlers that pass on no request, or only those for which they have no answer.
+var answering = []string{"error", "file_server", "llm_forward", "reverse_proxy", "static_response"}
