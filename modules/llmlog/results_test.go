@@ -148,6 +148,7 @@ func TestPolledSession(t *testing.T) {
 		usage                                  int64
 		cost                                   plugins.Cost
 		amended                                int
+		finish                                 string
 	}{
 		{
 			"OpenAI", "openai", "/v1/agents/sessions", `{"agent":{"model":"gpt-4o"},"environment":{"type":"none"},"input":"hi"}`,
@@ -157,7 +158,7 @@ func TestPolledSession(t *testing.T) {
 				"/events data: {\"event_id\":\"e\",\"type\":\"agent.session.idle\",\"session\":{\"id\":\"s_1\",\"agent\":{\"model\":\"gpt-4o\"},\"status\":\"idle\",\"usage\":{\"input_tokens\":30,\"output_tokens\":3,\"total_tokens\":33}}}\n\n",
 				` {"id":"s_1","object":"agent.session","agent":{"model":"gpt-4o"},"status":"idle","usage":{"input_tokens":20,"output_tokens":2,"total_tokens":22}}`, // late
 			},
-			33, plugins.Cost{}, 2,
+			33, plugins.Cost{}, 2, "idle",
 		},
 		{
 			"OpenAI's turns", "openai", "/v1/agents/sessions", `{"agent":{"model":"gpt-4o"},"environment":{"type":"none"},"input":"hi"}`,
@@ -166,7 +167,7 @@ func TestPolledSession(t *testing.T) {
 				"/events data: {\"event_id\":\"e1\",\"type\":\"agent.session.idle\",\"session\":{\"id\":\"s_1\",\"agent\":{\"model\":\"gpt-4o\"},\"status\":\"idle\",\"usage\":{\"input_tokens\":1000,\"output_tokens\":100,\"total_tokens\":1100}}}\n\n" +
 					"data: {\"event_id\":\"e2\",\"type\":\"agent.session.turn.completed\",\"session_id\":\"s_1\",\"usage\":{\"input_tokens\":50,\"output_tokens\":5,\"total_tokens\":55}}\n\n",
 			},
-			1100, plugins.Cost{}, 1,
+			1100, plugins.Cost{}, 1, "idle",
 		},
 		{
 			"Anthropic", "anthropic", "/v1/sessions", `{"agent":"agent_1","environment_id":"env_1"}`,
@@ -176,7 +177,7 @@ func TestPolledSession(t *testing.T) {
 				` {"id":"s_2","type":"session","usage":{"input_tokens":99,"output_tokens":99}}`,
 				` {"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":10,"cache_read_input_tokens":5,"output_tokens":1,"list_cost":{"amount":"3","currency":"USD"}}}`, // its runtime
 			},
-			16, plugins.KnownCost(30_000_000), 2,
+			16, plugins.KnownCost(30_000_000), 2, "idle",
 		},
 		{
 			"Anthropic's error, and a report without cost", "anthropic", "/v1/sessions", `{"agent":"agent_1","environment_id":"env_1"}`,
@@ -186,7 +187,16 @@ func TestPolledSession(t *testing.T) {
 					"data: {\"id\":\"sevt_2\",\"type\":\"session.error\",\"error\":{\"type\":\"model_overloaded_error\",\"message\":\"busy\"}}\n\n",
 				` {"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":{"input_tokens":20,"cache_read_input_tokens":5,"output_tokens":2}}`,
 			},
-			27, plugins.KnownCost(30_000_000), 2,
+			27, plugins.KnownCost(30_000_000), 2, "idle",
+		},
+		{
+			"an end without use, and a late report", "anthropic", "/v1/sessions", `{"agent":"agent_1","environment_id":"env_1"}`,
+			`{"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"idle","usage":null}`,
+			[]string{
+				` {"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"terminated","usage":null}`,
+				` {"id":"s_1","type":"session","agent":{"model":{"id":"claude-sonnet-4-6"}},"status":"running","usage":{"input_tokens":7,"output_tokens":1}}`,
+			},
+			8, plugins.Cost{}, 2, "terminated",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -211,7 +221,7 @@ func TestPolledSession(t *testing.T) {
 				t.Fatalf("%d amendments, want %d", len(s.kept.amended), c.amended)
 			}
 			made, r := s.kept.entries[0], s.kept.amended[c.amended-1]
-			if r.ID != made.ID || r.ResponseID != "s_1" || r.Model == "" || r.Finish != "idle" || r.ErrorType != "" || r.Usage.Total() != plugins.Known(c.usage) || r.Cost != c.cost {
+			if r.ID != made.ID || r.ResponseID != "s_1" || r.Model == "" || r.Finish != c.finish || r.ErrorType != "" || r.Usage.Total() != plugins.Known(c.usage) || r.Cost != c.cost {
 				t.Errorf("the record is %+v", r)
 			}
 		})

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -118,9 +120,9 @@ var whileRunning = map[string]string{
 
 var whenEnded = map[string]string{
 	"/v1/batches/batch_1": `{"id":"batch_1","object":"batch","status":"completed","output_file_id":"file-out","error_file_id":"file-err","request_counts":{"total":2,"completed":1,"failed":1}}`,
-	"/v1/sessions/sess_1": `{"id":"sess_1","type":"session","agent":{"model":{"id":"claude-haiku-4-5"}},"status":"terminated","usage":{"input_tokens":1800,"output_tokens":200,` +
-		`"list_cost":{"amount":"3","currency":"USD"}}}`,
-	"/v1/agents/sessions/as_1": `{"id":"as_1","object":"agent.session","agent":{"model":"gpt-5-mini"},"status":"terminated","usage":{"input_tokens":1800,"output_tokens":200,"total_tokens":2000}}`,
+	"/v1/sessions/sess_1": `{"id":"sess_1","type":"session","agent":{"model":{"id":"claude-haiku-4-5"}},"status":"terminated","usage":{"input_tokens":900,"output_tokens":100,` +
+		`"list_cost":{"amount":"2","currency":"USD"}}}`,
+	"/v1/agents/sessions/as_1": `{"id":"as_1","object":"agent.session","agent":{"model":"gpt-5-mini"},"status":"idle","usage":{"input_tokens":1800,"output_tokens":200,"total_tokens":2000}}`,
 	"/v1/files/file-out/content": `{"id":"r1","custom_id":"0","response":{"status_code":200,"body":{"id":"chatcmpl-1","object":"chat.completion","created":1795000000,"model":"gpt-4o-mini-2024-07-18",` +
 		`"choices":[{"index":0,"message":{"role":"assistant","content":"the answer"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}},"error":null}` + "\n",
 	"/v1/files/file-err/content":              `{"id":"r2","custom_id":"1","response":{"status_code":400,"body":{"error":{"message":"no","type":"invalid_request_error"}}},"error":null}` + "\n",
@@ -315,9 +317,16 @@ func TestBatchesThatNobodyFetches(t *testing.T) {
 }
 
 // Weir asks for a session that a client has created with its own key, with the organisation's account at
-// the provider, from an hour on and until it has ended: its record has what it has used in all.
+// the provider, from an hour on and until it has ended: its record has what it has used in all, and its
+// state. An end that changes no usage is one, and an idle session has not ended.
 func TestSessionsAreAskedFor(t *testing.T) {
-	for path, cost := range map[string][2]string{"/own/v1/sessions": {"0.02", "0.03"}, "/openai/v1/agents/sessions": {"null", "null"}} {
+	for path, c := range map[string]struct {
+		running, last string // tokens, cost and state
+		ends          bool
+	}{
+		"/own/v1/sessions":           {"1000 0.02 running", "1000 0.02 terminated", true},
+		"/openai/v1/agents/sessions": {"1000 null ", "2000 null idle", false},
+	} {
 		t.Run(path, func(t *testing.T) {
 			k := newKeeper(t)
 			s := serveWith(t, unfetchedConfig, k.URL)
@@ -326,19 +335,23 @@ func TestSessionsAreAskedFor(t *testing.T) {
 			s.flush()
 			_, provider, _ := strings.Cut(path, "/v1/")
 			question := []string{"/v1/" + provider + "/" + gjson.Get(answer, "id").Str + " platform-" + map[string]string{"sessions": "anthropic", "agents/sessions": "openai"}[provider]}
+			afterEnd := question
+			if c.ends {
+				afterEnd = nil
+			}
 			round := s.poller(afterStart)
 			for _, step := range []struct {
 				after time.Duration
 				ends  bool
 				want  []string
-				used  string // tokens, and the cost
+				used  string
 			}{
-				{30 * time.Minute, false, nil, "0"},
-				{61 * time.Minute, false, question, "1000 " + cost[0]},
-				{100 * time.Minute, false, nil, "1000 " + cost[0]},
-				{4 * time.Hour, false, question, "1000 " + cost[0]},
-				{8 * day, true, question, "2000 " + cost[1]},
-				{20 * day, true, nil, "2000 " + cost[1]},
+				{30 * time.Minute, false, nil, ""},
+				{61 * time.Minute, false, question, c.running},
+				{100 * time.Minute, false, nil, c.running},
+				{4 * time.Hour, false, question, c.running},
+				{8 * day, true, question, c.last},
+				{20 * day, true, afterEnd, c.last},
 			} {
 				if step.ends {
 					k.end()
@@ -348,11 +361,32 @@ func TestSessionsAreAskedFor(t *testing.T) {
 					t.Errorf("%v after %v: the provider was asked for %q, want %q", step.after, created, asked, step.want)
 				}
 				_, found := s.ask("POST", "/v1/request/query", `{"filter":{"request_response_rmt":{"request_path":{"contains":"sessions"}}}}`, "Authorization", "Bearer weir-rich")
-				if used := gjson.Get(found, "data.0.total_tokens").Raw + " " + gjson.Get(found, "data.0.cost").Raw; step.want != nil && used != step.used {
+				r := gjson.Get(found, "data.0")
+				if used := r.Get("total_tokens").Raw + " " + r.Get("cost").Raw + " " + r.Get("finish_reason").Str; step.used != "" && used != step.used {
 					t.Errorf("after %v, the record has %s, want %s", step.after, used, step.used)
 				}
 			}
 		})
+	}
+}
+
+// A session that the account cannot see, such as one of another workspace, is seldom asked for, and is no
+// warning.
+func TestUnseenSessionsAreSeldomAskedFor(t *testing.T) {
+	k := newKeeper(t)
+	s := serveWith(t, unfetchedConfig, k.URL)
+	s.ask("POST", "/own/v1/sessions", `{"agent":"agent_1","environment_id":"env_1"}`, "X-Api-Key", "theirs", "Service-Auth", "Bearer weir-rich")
+	s.flush()
+	k.lose(true)
+	round := s.poller(afterStart)
+	for hour := 2; hour < 30*24; hour += 12 {
+		round(time.Duration(hour) * time.Hour)
+	}
+	if n := len(k.questions()); n == 0 || n > 8 {
+		t.Errorf("asked for %d times in a month", n)
+	}
+	if log, err := os.ReadFile(filepath.Join(s.dir, "log")); err != nil || strings.Contains(string(log), "does not state") {
+		t.Errorf("logged: %s %v", log, err)
 	}
 }
 
@@ -369,6 +403,9 @@ func TestBatchesThatAreFetchedOrGone(t *testing.T) {
 	s.poller(afterStart)(8 * day)
 	if b := richCredits(t); b != held {
 		t.Errorf("without results: %+v, want %+v", b, held)
+	}
+	if log, err := os.ReadFile(filepath.Join(s.dir, "log")); err != nil || !strings.Contains(string(log), "the provider answered with the status 404") {
+		t.Errorf("logged: %s %v", log, err)
 	}
 	k.lose(false)
 	if resp, text := s.ask("GET", "/v1/messages/batches/"+gjson.Get(answer, "id").Str+"/results", "", "X-Api-Key", "weir-rich"); resp.StatusCode != http.StatusOK {

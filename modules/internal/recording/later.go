@@ -41,7 +41,7 @@ func (x *Exchange) Later(header http.Header, maxBody int64) Later {
 // responsePoll reads the answer to a client that polls a background response, or a session of an agent.
 // The call that created the response ended before the model did, so its record has no usage. The first
 // poll that reports the usage adds it to that record. A session goes on: each poll that reports more
-// usage replaces that of the record.
+// usage, or another state, replaces that of the record.
 type responsePoll struct {
 	x        *Exchange
 	id       string // the provider's id of the response
@@ -56,7 +56,9 @@ func (p *responsePoll) Close(bool) {
 	p.observer.Close()
 	defer p.observer.Free()
 	x, seen := p.x, *p.observer.Info()
-	if isObject := strings.HasSuffix(x.Record.Path, p.id); isObject && seen.ResponseID != p.id || seen.Usage == (plugins.Usage{}) {
+	isObject := strings.HasSuffix(x.Record.Path, p.id)
+	ended := isObject && seen.Finish == sessionEnded // perhaps without any use
+	if isObject && seen.ResponseID != p.id || seen.Usage == (plugins.Usage{}) && !ended {
 		return
 	}
 	defer lockResponse(x.Record.Org, p.id)()
@@ -65,20 +67,23 @@ func (p *responsePoll) Close(bool) {
 		return
 	}
 	isSession := found.Dialect == plugins.Runs && observe.IsAgentSession(found.Path)
-	if found.Usage != (plugins.Usage{}) && !isSession {
+	if !isSession && (found.Usage != (plugins.Usage{}) || seen.Usage == (plugins.Usage{})) {
 		return
 	}
+	seen.Finish = cmp.Or(seen.Finish, found.Finish) // an event of a session may have its usage alone
 	if isSession {
 		// Polls come in any order, and some leave out what others have. An error of the session is none
 		// of the call that created it.
 		seen.Usage.Raise(found.Usage)
 		seen.ErrorType, seen.ServiceTier = found.ErrorType, found.ServiceTier
+		if found.Finish == sessionEnded {
+			seen.Finish = sessionEnded
+		}
 	}
-	if seen.Usage == found.Usage {
+	if seen.Usage == found.Usage && seen.Finish == found.Finish {
 		return
 	}
-	// An event of a session may have its usage alone.
-	seen.ResponseID, seen.Model, seen.Finish = p.id, cmp.Or(seen.Model, found.ResponseModel), cmp.Or(seen.Finish, found.Finish)
+	seen.ResponseID, seen.Model = p.id, cmp.Or(seen.Model, found.ResponseModel)
 	if err := x.site.amend(x.recorder, found, &seen); err != nil {
 		x.site.Logger.Error("the usage of a call is lost", zap.Stringer("id", found.ID), zap.String("store", x.site.Store), zap.Error(err))
 	}

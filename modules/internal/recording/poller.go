@@ -36,8 +36,11 @@ const (
 	// https://platform.claude.com/docs/en/build-with-claude/batch-processing). A client that fetches its
 	// results within the week has their content recorded, too, which the poller leaves out.
 	batchAge = 7 * 24 * time.Hour
-	// sessionPause is the longest pause between two questions for a session, which may go on at any time.
+	// sessionPause is the longest pause between two questions for a session that the account can see, which
+	// may go on at any time.
 	sessionPause = 24 * time.Hour
+	// maxPolls bounds the questions of a round.
+	maxPolls = 10_000
 	// pollTimeout bounds how long the answers for one record take.
 	pollTimeout = 5 * time.Minute
 	// pollLife is the age up to which a provider is asked.
@@ -120,8 +123,12 @@ func (p *Poller) Round(ctx context.Context, site *Site, now time.Time) error {
 			due = append(due, slices.DeleteFunc(unsettled, func(r *storage.Record) bool { return now.Before(next[r.ID]) })...)
 		}
 	}
-	// If the time of a round does not suffice for all, the others come first in the next one.
-	slices.SortStableFunc(due, func(a, b *storage.Record) int { return next[a.ID].Compare(next[b.ID]) })
+	// If a round does not suffice for all, the others come first in the next one.
+	due = longestWaiting(due, next)
+	if len(due) > maxPolls {
+		due = due[:maxPolls]
+		failures = append(failures, fmt.Errorf("more than %d batches and sessions are to be asked for: the others wait for the next round", maxPolls))
+	}
 	for i, r := range due {
 		err := p.poll(ctx, site, r)
 		if ctx.Err() != nil {
@@ -129,49 +136,81 @@ func (p *Poller) Round(ctx context.Context, site *Site, now time.Time) error {
 			break
 		}
 		if err != nil {
-			site.Logger.Warn("a provider does not state what a batch or a session has used", zap.String("org", r.Org), zap.Stringer("id", r.ID), zap.Error(redact.Upstream(err)))
+			level, reason := zap.WarnLevel, redact.Upstream(err)
+			if own, ok := errors.AsType[*pollError](err); ok {
+				reason = own
+			}
+			if isSession(r) && isUnseen(err) { // as is usual for one that a client has created with its own key
+				level = zap.DebugLevel
+			}
+			site.Logger.Log(level, "a provider does not state what a batch or a session has used", zap.String("org", r.Org), zap.Stringer("id", r.ID), zap.Error(reason))
 		}
 		next[r.ID] = now.Add(pauseAfter(r, now, err))
 	}
 	return errors.Join(failures...)
 }
 
+// longestWaiting sorts records by when they are to be asked for, the earliest first, and leaves one more
+// than fit a round at most.
+func longestWaiting(records []*storage.Record, next map[uuid.UUID]time.Time) []*storage.Record {
+	slices.SortStableFunc(records, func(a, b *storage.Record) int { return next[a.ID].Compare(next[b.ID]) })
+	return slices.Delete(records, min(len(records), maxPolls+1), len(records))
+}
+
 // pauseAfter returns how long a record is not asked for again: the older it is, the longer. Results of a
-// batch that are not there after an error may be there soon, and be gone later.
+// batch that are not there after an error may be there soon, and be gone later. A session that the account
+// cannot see is seldom seen later.
 func pauseAfter(r *storage.Record, now time.Time, err error) time.Duration {
-	age := now.Sub(r.CreatedAt.Time()) / 3
+	age := now.Sub(r.CreatedAt.Time())
 	switch {
+	case isSession(r) && isUnseen(err):
+		return max(age, sessionPause)
 	case isSession(r):
-		return min(max(age, pollInterval), sessionPause)
+		return min(max(age/3, pollInterval), sessionPause)
 	case err != nil:
 		return pollInterval
 	}
-	return age
+	return age / 3
 }
 
 // unsettled returns the batches of an organisation that are old enough to be asked for, and whose results
-// are not recorded, and the sessions that have not ended.
+// are not recorded, and the sessions that have not ended. If they are more than fit a round, it leaves out
+// those that were asked for last.
 func (p *Poller) unsettled(ctx context.Context, site *Site, j *journal.Journal, org string, now time.Time) (found []*storage.Record, err error) {
 	if len(site.App.Accounts().Of(org)) == 0 {
 		return nil, nil
 	}
-	filter, err := question.ParseFilter([]string{
-		fmt.Sprintf(`since=%s until=%s`, now.Add(-pollLife).UTC().Format(time.RFC3339), now.Add(-pollInterval).UTC().Format(time.RFC3339)),
-		`(request_path~batch or request_path~/sessions)`,
-	}, now)
+	filter, err := question.ParseFilter(unsettledTerms, now)
 	if err != nil {
 		return nil, err
 	}
-	old := storage.Millis(now.Add(-batchAge))
 	err = j.EachPage(ctx, org, filter, func(page []*storage.Record) error {
 		for _, r := range page {
-			if (isBatch(r) && r.Finish == "" && r.CreatedAt <= old || isSession(r) && r.Finish != sessionEnded) && p.owns(j, r) {
+			if (isBatch(r) || isSession(r)) && p.owns(j, r) {
 				found = append(found, r)
 			}
+		}
+		if len(found) > maxPolls {
+			found = longestWaiting(found, p.schedule.Next)
 		}
 		return ctx.Err()
 	})
 	return found, err
+}
+
+// unsettledTerms choose what is asked for. They leave out what clients ask about batches and sessions, and
+// the results of batches, of which there are many more.
+var unsettledTerms = []string{
+	fmt.Sprintf(`since=%s until=%s gateway_node!="" response_id!=""`, pollLife, pollInterval),
+	fmt.Sprintf(`(until=%s account!="" finish_reason="" (`, batchAge),
+	pathEnds("/batches"), "or", pathEnds("/batches/"), "or", pathEnds(":batchGenerateContent"),
+	`) or finish_reason!=` + sessionEnded + ` (`,
+	pathEnds("/sessions"), "or", pathEnds("/sessions/"), `))`,
+}
+
+// pathEnds is the filter of the requests whose path ends so.
+func pathEnds(with string) string {
+	return `{"request_response_rmt":{"request_path":{"like":"%` + with + `"}}}`
 }
 
 // owns reports whether this node may ask for a record. Nodes that share records and no credits have a
@@ -191,7 +230,7 @@ func (p *Poller) poll(ctx context.Context, site *Site, r *storage.Record) error 
 		if r.Account == "" {
 			return nil // nobody has said that Weir has a key for what clients create with theirs
 		}
-		return fmt.Errorf("no provider %s with the address of the call is configured", r.Account)
+		return pollErrorf("no provider %s with the address of the call is configured", r.Account)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

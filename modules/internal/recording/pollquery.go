@@ -112,7 +112,7 @@ func (q *pollQuery) state(path string) (object []byte, ended bool, err error) {
 	}
 	state, ok := observe.ParseBatch(object)
 	if !ok || state.ID != q.record.ResponseID {
-		return nil, false, errors.New("the provider answered no batch")
+		return nil, false, pollErrorf("the provider answered no batch")
 	}
 	return object, state.Ended, nil
 }
@@ -126,7 +126,7 @@ func (q *pollQuery) results(path string, of observe.Results) error {
 	defer resp.Body.Close()
 	results := q.exchange(path).Results(of, 0)
 	if results.batchRecord == nil {
-		return errors.New("the record of the batch cannot be read, or was erased: none of its calls is recorded")
+		return pollErrorf("the record of the batch cannot be read, or was erased: none of its calls is recorded")
 	}
 	results.hasAll = of.File == of.Batch // OpenAI has two files
 	chunk := make([]byte, 64<<10)
@@ -151,7 +151,26 @@ func (q *pollQuery) exchange(path string) *Exchange {
 	return x
 }
 
-// get asks for a path of the account. It costs nothing, and no budget counts it.
+// pollError is an error that may be logged: it has nothing of what the provider answered.
+type pollError struct {
+	error
+	status int // of the answer, 0 if that is not the error
+}
+
+// pollErrorf returns a *pollError of no status.
+func pollErrorf(format string, args ...any) error {
+	return &pollError{fmt.Errorf(format, args...), 0}
+}
+
+// isUnseen reports whether a provider has answered that it has no such object, or none for the account. A
+// session may be of another workspace, or deleted.
+func isUnseen(err error) bool {
+	refused, ok := errors.AsType[*pollError](err)
+	return ok && (refused.status == http.StatusNotFound || refused.status == http.StatusForbidden)
+}
+
+// get asks for a path of the account. It costs nothing, and no budget counts it. The error is a
+// *pollError with its status for an answer other than 200.
 func (q *pollQuery) get(path string) (*http.Response, error) {
 	req, err := q.request(path)
 	if err != nil {
@@ -167,7 +186,7 @@ func (q *pollQuery) get(path string) (*http.Response, error) {
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close() // nobody reads it
-		return nil, fmt.Errorf("the provider answered with the status %d", resp.StatusCode)
+		return nil, &pollError{fmt.Errorf("the provider answered with the status %d", resp.StatusCode), resp.StatusCode}
 	}
 	return resp, nil
 }
@@ -186,7 +205,7 @@ func (q *pollQuery) request(path string) (*http.Request, error) {
 		}
 	}
 	if !q.account.CanForward() {
-		return nil, fmt.Errorf("the provider %s has nothing that its key alone may read", q.account.Label)
+		return nil, pollErrorf("the provider %s has nothing that its key alone may read", q.account.Label)
 	}
 	req, err := http.NewRequestWithContext(q.ctx, http.MethodGet, path, nil)
 	if err != nil {
