@@ -51,8 +51,8 @@ func (v *vendor) openRouter(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"data":{"total_credits":100.5,"total_usage":25.75}}`)
 	case "/api/v1/generation":
 		i := slices.IndexFunc(v.calls, func(c billedCall) bool { return c.ResponseID == r.URL.Query().Get("id") })
-		if v.hides {
-			w.WriteHeader(http.StatusForbidden)
+		if v.hides != 0 {
+			w.WriteHeader(v.hides)
 		} else if i < 0 {
 			w.WriteHeader(http.StatusNotFound)
 		} else {
@@ -242,13 +242,19 @@ func TestBrokenCallsAreAskedFor(t *testing.T) {
 	listed := func(r *Report, what string) bool {
 		return slices.ContainsFunc(r.Incomparable, func(i Item) bool { return strings.Contains(i.Description, what) })
 	}
-	if !listed(report, "of $100.5 bought") || listed(report, "not asked") {
+	if !listed(report, "of $100.5 bought") || listed(report, "calls without a usage") {
 		t.Errorf("not compared: %v", report.Incomparable)
 	}
-	s = brokenCalls()
-	s.vendor.hides = true
-	if report = s.compare(t); !listed(report, "may not read them or they are more than 500: 3") || report.Differences[0].Reason != Failed {
-		t.Errorf("%q, not compared: %v", reasonsOf(report), report.Incomparable)
+	for status, says := range map[int]string{
+		http.StatusForbidden:           "has no answer, because the key may not read them, it failed, or they are more than 500: 3",
+		http.StatusInternalServerError: "has no answer, because the key may not read them, it failed, or they are more than 500: 3",
+		http.StatusNotFound:            "does not find: it billed nothing for them, or the key cannot see the calls of other keys: 3",
+	} {
+		s = brokenCalls()
+		s.vendor.hides = status
+		if report = s.compare(t); !listed(report, says) || report.Differences[0].Reason != Failed {
+			t.Errorf("%d: %q, not compared: %v", status, reasonsOf(report), report.Incomparable)
+		}
 	}
 }
 
@@ -260,7 +266,7 @@ func TestGenerationsAreBounded(t *testing.T) {
 		defer func() { client.Transport = before }()
 		client.Transport = handlerTransport{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			asked++
-			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"data":{"native_tokens_prompt":1,"native_tokens_completion":1,"total_cost":0}}`)
 		})}
 		b := &Bill{generations: &generations{read: &reading{API: API{URL: "http://provider.test"}}, window: month}}
 		totals := new(Totals)

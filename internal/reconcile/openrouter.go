@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,14 +94,14 @@ type generations struct {
 	header http.Header
 	window Window
 	calls  []unstatedCall
-	// unasked counts the calls beyond maxGenerations.
+	// unasked counts the calls beyond maxGenerations, and those for which there is no answer.
 	unasked int64
 }
 
 // unstatedCall is a call whose record has no usage.
 type unstatedCall struct {
-	responseID string
-	totals     *Totals // that have the call
+	responseID, account string
+	totals              *Totals // that have the call
 }
 
 // add notes a call that may be billed and has no usage. A bill without generations notes nothing.
@@ -110,28 +111,36 @@ func (g *generations) add(c *Call, totals *Totals) {
 	case len(g.calls) == maxGenerations:
 		g.unasked++
 	default:
-		g.calls = append(g.calls, unstatedCall{c.ResponseID, totals})
+		g.calls = append(g.calls, unstatedCall{c.ResponseID, c.Account, totals})
 	}
 }
 
-// readGenerations adds what the provider states of the calls that were noted to their totals. A key that may
-// not read them, and what is beyond the bound, are listed.
+// readGenerations adds what the provider states of the calls that were noted to their totals. An answer that
+// fails does not fail the comparison. Calls of which nothing is known are listed.
 func (b *Bill) readGenerations(ctx context.Context, sums *volume) error {
 	g := b.generations
 	if g == nil {
 		return nil
 	}
+	var notFound []unstatedCall
+	seen := make(map[string]bool) // the accounts whose generations the key can see
 	for i, call := range g.calls {
 		answer, err := g.read.get(ctx, "/api/v1/generation", url.Values{"id": {call.responseID}}, g.header)
-		if refused, ok := errors.AsType[*refusedError](err); ok && refused.status == http.StatusNotFound {
-			call.totals.Asked++ // billed nothing
-		} else if ok && (refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		refused, ok := errors.AsType[*refusedError](err)
+		if err != nil && !ok || ok && slices.Contains(refusesAll, refused.status) {
 			g.unasked += int64(len(g.calls) - i)
 			break
-		} else if err != nil {
-			return err
-		} else if err := call.totals.addGeneration(answer.Get("data"), sums); err != nil {
-			return fmt.Errorf("generation %s: %w", call.responseID, err)
+		}
+		switch {
+		case ok && refused.status == http.StatusNotFound:
+			notFound = append(notFound, call)
+		case ok || call.totals.addGeneration(answer.Get("data"), sums) != nil:
+			g.unasked++
+		default:
+			seen[call.account] = true
 		}
 		select {
 		case <-time.After(generationPause):
@@ -139,12 +148,27 @@ func (b *Bill) readGenerations(ctx context.Context, sums *volume) error {
 			return ctx.Err()
 		}
 	}
+	unseen := 0
+	for _, call := range notFound {
+		if seen[call.account] {
+			call.totals.Asked++ // billed nothing
+		} else {
+			unseen++
+		}
+	}
+	if unseen > 0 {
+		b.Incomparable = append(b.Incomparable, Item{Description: fmt.Sprintf(
+			"calls without a usage that OpenRouter does not find: it billed nothing for them, or the key cannot see the calls of other keys: %d", unseen)})
+	}
 	if g.unasked > 0 {
 		b.Incomparable = append(b.Incomparable, Item{Description: fmt.Sprintf(
-			"calls without a usage of which OpenRouter was not asked, because the key may not read them or they are more than %d: %d", maxGenerations, g.unasked)})
+			"calls without a usage for which OpenRouter has no answer, because the key may not read them, it failed, or they are more than %d: %d", maxGenerations, g.unasked)})
 	}
 	return nil
 }
+
+// refusesAll are the statuses after which OpenRouter is not asked for more calls.
+var refusesAll = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
 func (t *Totals) addGeneration(data gjson.Result, sums *volume) error {
 	n, err := counts(data, "native_tokens_prompt", "native_tokens_completion")

@@ -91,8 +91,8 @@ type vendor struct {
 	byDay bool
 	// zone is the time zone of the bill's days, in hours.
 	zone int
-	// hides is true if the key may not read single calls.
-	hides bool
+	// hides is the status that the provider answers to questions for single calls, 0 if it states them.
+	hides int
 	// lines are further lines of the costs.
 	lines map[string]float64
 }
