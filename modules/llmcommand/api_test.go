@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -38,6 +39,8 @@ type api struct {
 	breakAfter int
 	// body is the request body of every record.
 	body string
+	// older is true for a server that knows no columns of lines.
+	older bool
 	// prices are those of the server, nil for the built-in ones.
 	prices *catalog.Catalog
 }
@@ -73,6 +76,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		q.Sort, _, err = storage.ParseSort(body.Sort)
+	}
+	if err == nil && a.older && body.Columns != nil {
+		err = errors.New(`columns: only a table has columns: add "format": "csv"`)
 	}
 	if err == nil && q.Limit > 1000 {
 		err = fmt.Errorf("limit: a whole number from 0 to 1000 is expected, not %d", q.Limit)

@@ -104,7 +104,11 @@ func newCursor(c *client, f storage.Filter, o order, overlap storage.Timestamp) 
 // where it ended, with fewer records.
 func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gjson.Result) error) error {
 	if c.columns != nil {
-		return c.readColumns(ctx, since, emit)
+		err := c.readColumns(ctx, since, emit)
+		if e, ok := errors.AsType[*statusError](err); !ok || e.status != http.StatusBadRequest || !strings.Contains(e.message, "columns: ") || len(c.seen) > 0 {
+			return err
+		}
+		c.metrics = true // the server is older, and knows no columns of lines
 	}
 	limit := pageSize
 	if c.metrics {

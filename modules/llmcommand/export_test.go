@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -256,6 +257,19 @@ func TestFieldsOfExports(t *testing.T) {
 		if !slices.ContainsFunc(storage.Schema, func(c *storage.Column) bool { return c.Shown() == name }) {
 			t.Errorf("records have no field %s", name)
 		}
+	}
+}
+
+// A server of an older version, which exports all fields or none, is read by pages.
+func TestExportFromAnOlderServer(t *testing.T) {
+	a := &api{older: true}
+	for i := range 3 {
+		a.add(&storage.Record{ID: id(i), CreatedAt: storage.Timestamp(1000 + i), Model: "m" + strconv.Itoa(i)})
+	}
+	var table bytes.Buffer
+	_, err := run(t.Context(), exportCommand, &table, "--address", a.serve(t), "--format", "csv", "--columns", "model")
+	if err != nil || table.String() != "model\nm0\nm1\nm2\n" {
+		t.Errorf("%q, %v", &table, err)
 	}
 }
 

@@ -209,7 +209,6 @@ func readCalls(ctx context.Context, c *client, providers []string, window reconc
 	return err
 }
 
-// callOf reads what is compared of a record.
 // callFields are the fields that callOf reads.
 var callFields = []string{
 	"request_id", "request_created_at", "response_created_at", "provider", "account", "model", "response_model", "request_model", "service_tier",
@@ -218,6 +217,7 @@ var callFields = []string{
 	"reasoning_tokens", "web_searches",
 }
 
+// callOf reads what is compared of a record.
 func callOf(record gjson.Result) (*reconcile.Call, error) {
 	text := func(field string) string { return record.Get(field).Str }
 	count := func(field string) plugins.Count {
