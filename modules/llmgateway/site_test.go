@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -516,8 +517,22 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	t.Cleanup(func() {
 		s.Close() // waits for the exchanges
 		s.kept.check(t)
+		for _, org := range []string{"", "acme", "both"} {
+			checkTargets(t, app.Resolver(org))
+		}
 	})
 	return s
+}
+
+// checkTargets fails if somebody has changed the targets of a name that a resolver remembers.
+func checkTargets(t *testing.T, r *routing.Resolver) {
+	fresh := &routing.Resolver{Catalog: r.Catalog, Accounts: r.Accounts, Keyless: r.Keyless, Aliases: r.Aliases}
+	for _, name := range reflect.ValueOf(r).Elem().FieldByName("remembered").MapKeys() {
+		got, _, _ := r.Resolve(name.String())
+		if want, _, err := fresh.Resolve(name.String()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("the targets of %q have become %v, not %v: clone what Resolve returns before you change it", name, got, want)
+		}
+	}
 }
 
 // settled waits until all exchanges have ended: nothing tells when the handler of a
