@@ -12,13 +12,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// answering plays an endpoint that answers data, and tells what it was asked.
+// answering plays an endpoint that answers data, beside an export of nothing, and tells what it was asked.
 func answering(t *testing.T, path, data string) (address string, asked *gjson.Result) {
 	t.Helper()
 	asked = new(gjson.Result)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		*asked = gjson.ParseBytes(body)
+		if r.URL.Path == "/v1/export" {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			return
+		}
 		if r.URL.Path != path || !json.Valid(body) {
 			http.NotFound(w, r)
 			return
