@@ -26,7 +26,7 @@ type call struct {
 	dialect  plugins.Dialect
 	scope    string            // the name of the instrumentation that reports it
 	library  metric.Label      // to which the instrumentation belongs
-	process  string            // the identity of the resource, which is the process that reports it
+	process  string            // the identity of the process that reports it
 	parent   []byte            // the id of the nearest span around it that is not only on the way
 	inputs   map[string]string // inputs of a prompt template
 	outputs  gjson.Result      // the answer as the provider gave it, if the span has that

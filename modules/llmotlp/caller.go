@@ -65,7 +65,7 @@ func (c *call) caller(headers *control.Headers, omitted *control.Controls, r *st
 			metadata(key, name, value)
 		}
 	}
-	for _, name := range append([]string{"traceloop.workflow.name", "traceloop.entity.path"}, langfuseLabels...) {
+	for _, name := range slices.Concat(taskNames, langfuseLabels) {
 		imply("Service-Property-"+name, strings.Join(c.texts(name), ","))
 		imply("Service-Property-"+name, strings.Join(c.resource.texts(name), ","))
 	}

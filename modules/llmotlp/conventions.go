@@ -126,6 +126,10 @@ var (
 	}
 )
 
+// taskNames are the attributes that name the task of an application to which a call belongs. Each library has its own
+// idea of them, and they become properties under their own names.
+var taskNames = []string{"traceloop.workflow.name", "traceloop.entity.path"}
+
 // metadataPrefixes begin the attributes that an application gives its calls, and metadataNames
 // have them in an object. What they say of the user and of the session counts as such, and the
 // rest becomes properties.

@@ -104,7 +104,7 @@ func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 	for _, resource := range resources {
 		common := make(attributes)
 		common.add(resource.GetResource().GetAttributes())
-		process := common.identity()
+		process := process(resource, common)
 		for _, scope := range resource.GetScopeSpans() {
 			reporter := library(scope.GetScope().GetName(), common.text("service.name"))
 			for _, span := range scope.GetSpans() {

@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
@@ -48,7 +49,14 @@ func text(s string) *commonpb.AnyValue {
 	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
 }
 
+// export is a batch of one process.
 func export(t testing.TB, spans ...*tracepb.Span) []byte {
+	t.Helper()
+	return exportOf(t, attrs{"service.instance.id": "627cc493-f310-47de-96bd-71410b7dec09"}, spans...)
+}
+
+// exportOf is a batch of a resource.
+func exportOf(t testing.TB, resource attrs, spans ...*tracepb.Span) []byte {
 	t.Helper()
 	var scopes []*tracepb.ScopeSpans
 	for _, s := range spans {
@@ -64,7 +72,9 @@ func export(t testing.TB, spans ...*tracepb.Span) []byte {
 		last := scopes[len(scopes)-1]
 		last.Spans = append(last.Spans, s)
 	}
-	body, err := proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: scopes}}})
+	body, err := proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
+		Resource: &resourcepb.Resource{Attributes: reported(0, "", resource).Attributes}, ScopeSpans: scopes,
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

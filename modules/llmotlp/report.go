@@ -1,10 +1,8 @@
 package llmotlp
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"reflect"
@@ -19,9 +17,7 @@ import (
 
 // One call of a model is one record, though several libraries report it: a framework, the
 // instrumentation of an SDK, the SDK itself. Two spans are of one call if one is the parent of
-// the other, or if the provider gave both the same id, within ten minutes; or if two libraries of one
-// process report equal calls, one within the time of the other, and at most one of them knows the id:
-// libraries that are told by callbacks, such as LangChain's, are no parents of what an SDK reports.
+// the other, or if the provider gave both the same id, within ten minutes, or if they are twins.
 // The inner span counts, and the other fills its gaps. This holds in whatever order and batches the
 // spans come, because a record is found by its span keys:
 //
@@ -29,7 +25,7 @@ import (
 //	child <id>     the parent of such a span
 //	empty <id>     the same, while nothing is known but that there was a call
 //	response <id>  the provider's id of the answer
-//	twin <call>    a process, a model, the tokens, whether the call failed, and four seconds
+//	twin <call>    a process, a model, the tokens, whether the call failed, and a stage of time
 //	by <library>   the same, and the library that reports it
 //
 // Each is hashed with the organisation, and the first three with the trace.
@@ -59,8 +55,7 @@ func spanKey(kind, org string, ids ...[]byte) string {
 // keys are the span keys of a call.
 type keys struct {
 	span, parent, child, siblings, empty, response string
-	twin, library                                  [2]string // for the seconds before the call began, and after; equal for most
-	stage                                          int       // which of the two is the call's own
+	twin, library                                  [3]string // for the stage before that in which the call began, for this, and for the next
 }
 
 func (c *call) keys(r *report) (k keys) {
@@ -74,13 +69,9 @@ func (c *call) keys(r *report) (k keys) {
 	}
 	if r.Usage.Input.N > 0 || failed(r.Record) {
 		equal := fmt.Append(nil, c.process, r.RequestModel, r.Usage.Input, r.Usage.Output, failed(r.Record))
-		for i, near := range []storage.Timestamp{-nearTwin, nearTwin} {
-			stage := (r.begun() + near) / (2 * nearTwin)
-			at := fmt.Append(nil, stage)
-			k.twin[i], k.library[i] = spanKey("twin", org, equal, at), spanKey("by", org, equal, at, []byte(c.scope))
-			if stage == r.begun()/(2*nearTwin) {
-				k.stage = i
-			}
+		for i := range k.twin {
+			stage := fmt.Append(nil, r.begun()/stageTime+storage.Timestamp(i-1))
+			k.twin[i], k.library[i] = spanKey("twin", org, equal, stage), spanKey("by", org, equal, stage, []byte(c.scope))
 		}
 	}
 	return k
@@ -88,7 +79,7 @@ func (c *call) keys(r *report) (k keys) {
 
 // stored are the keys by which the record is found from now on.
 func (k *keys) stored(empty bool) []string {
-	all := []string{k.span, k.siblings, k.response, k.twin[k.stage], k.library[k.stage]}
+	all := []string{k.span, k.siblings, k.response, k.twin[1], k.library[1]}
 	if empty {
 		all = append(all, k.empty)
 	}
@@ -97,7 +88,7 @@ func (k *keys) stored(empty bool) []string {
 
 // wanted are the keys by which records of the same call are looked for.
 func (k *keys) wanted(empty bool) []string {
-	all := []string{k.span, k.parent, k.child, k.response, k.twin[0], k.twin[1], k.library[0], k.library[1], k.empty}
+	all := slices.Concat([]string{k.span, k.parent, k.child, k.response}, k.twin[:], k.library[:], []string{k.empty})
 	if empty {
 		all[len(all)-1] = k.siblings
 	}
@@ -271,47 +262,6 @@ func (rs *reports) find(key string, of *report) (found []*report) {
 		}
 	}
 	return found
-}
-
-// The bounds of a search for the report of another library: how much earlier or later its call can have begun, in
-// milliseconds, how many of the last candidates are looked at, and of how many of these the record is read.
-const (
-	nearTwin = storage.Timestamp(2000)
-	maxTwins = 32
-	maxReads = 4
-)
-
-// twin returns what another library has reported of the call, nil without that.
-func (rs *reports) twin(of *report, k *keys) *report {
-	candidates, own := rs.byKey[k.twin[0]], rs.byKey[k.library[0]]
-	if k.twin[0] != k.twin[1] {
-		candidates, own = slices.Concat(candidates, rs.byKey[k.twin[1]]), slices.Concat(own, rs.byKey[k.library[1]])
-	}
-	if len(candidates) == len(own) {
-		return nil // nobody else reports such calls
-	}
-	candidates, own = slices.Clone(candidates[max(0, len(candidates)-maxTwins):]), own[max(0, len(own)-maxTwins):]
-	begins := func(key storage.RecordKey) storage.Timestamp { // as recordID writes it
-		return storage.Timestamp(binary.BigEndian.Uint64(key.ID[:8]) >> 16)
-	}
-	candidates = slices.DeleteFunc(candidates, func(key storage.RecordKey) bool {
-		return begins(key) < of.begun()-nearTwin || begins(key) > of.begun()+nearTwin || slices.Contains(own, key)
-	})
-	slices.SortFunc(candidates, func(x, y storage.RecordKey) int {
-		return cmp.Compare(max(begins(x)-of.begun(), of.begun()-begins(x)), max(begins(y)-of.begun(), of.begun()-begins(y)))
-	})
-	for _, key := range candidates[:min(len(candidates), maxReads)] {
-		r := rs.load(key)
-		if r != nil && r.like(of) && (r.ResponseID == "" || of.ResponseID == "") && (r.around(of) || of.around(r)) {
-			return r
-		}
-	}
-	return nil
-}
-
-// around reports whether all the time of other is within that of r.
-func (r *report) around(other *report) bool {
-	return r.begun() <= other.begun() && other.end() <= r.end()
 }
 
 // end is when the span ended that counts.
