@@ -190,3 +190,17 @@ func TestTwinsOfOneProcess(t *testing.T) {
 		})
 	}
 }
+
+// TestTwinsWithinAMillisecond: spans that begin in one millisecond are twins, though the end and the duration,
+// each cut to milliseconds, say that the inner one began first.
+func TestTwinsWithinAMillisecond(t *testing.T) {
+	s := newSite(t, "")
+	outer, inner := twins(0, answeredCall, answeredCall)
+	begun := outer.StartTimeUnixNano
+	outer.StartTimeUnixNano, outer.EndTimeUnixNano = begun+900_000, begun+1_000_100_000
+	inner.StartTimeUnixNano, inner.EndTimeUnixNano = begun+950_000, begun+999_960_000
+	s.send("root", export(t, inner, outer), binary...)
+	if n := len(s.records("root")); n != 1 {
+		t.Errorf("%d records", n)
+	}
+}
