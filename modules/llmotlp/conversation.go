@@ -37,7 +37,7 @@ var (
 		role: "assistant", messages: "gen_ai.output.messages", flat: []string{"gen_ai.completion.", "llm.output_messages."},
 		texts: [2]string{"llm.choices.", "completion.text"}, legacy: []string{"gen_ai.completion"},
 		bodies: []string{observation + "output", "response_data", "ai.response.text", "ai.response.object", "mlflow.spanOutputs", "genkit:output", "output.value"},
-		paths:  []string{"choices.#.message", "message", "combined_chunk_content"}, events: (*call).choiceEvents,
+		paths:  []string{"choices.#.message", "message", "combined_chunk_content", "generations.0.#.message"}, events: (*call).choiceEvents,
 	}
 )
 

@@ -145,6 +145,17 @@ func TestLibraries(t *testing.T) {
 			"langsmith.metadata.usage_metadata": `{"input_tokens":500,"output_tokens":50,"total_tokens":550,"input_token_details":{"cache_read":100,"cache_creation":0,"ephemeral_5m_input_tokens":200}}`,
 			"langsmith.metadata.user_id":        "ada", "langsmith.metadata.session_id": "s1", "langsmith.metadata.team": "blue",
 		}), map[string]any{"provider": "anthropic", "prompt_tokens": 500, "prompt_cache_read_tokens": 100, "prompt_cache_write_tokens": 200, "request_user_id": "ada", "properties.Service-Session-Id": "s1", "properties.team": "blue"}},
+		{"LangChain's messages in LangSmith", reported(0, "ChatOpenAI", attrs{
+			"langsmith.span.kind": "llm", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-4o",
+			"gen_ai.prompt": `{"messages":[[{"lc":1,"type":"constructor","id":["langchain","schema","messages","HumanMessage"],"kwargs":{"content":"Rain?","type":"human"}},` +
+				`{"lc":1,"type":"constructor","id":["langchain","schema","messages","AIMessage"],"kwargs":{"content":"","type":"ai","tool_calls":[{"name":"weather","args":{"city":"Paris"},"id":"c1","type":"tool_call"}]}},` +
+				`{"lc":1,"type":"constructor","id":["langchain","schema","messages","ToolMessage"],"kwargs":{"content":"sunny","type":"tool","tool_call_id":"c1"}}]]}`,
+			"gen_ai.completion": `{"generations":[[{"text":"No.","message":{"lc":1,"type":"constructor","id":["langchain","schema","messages","AIMessage"],"kwargs":{"content":"No.","type":"ai"}}}]]}`,
+		}), map[string]any{
+			"request_body.messages.0.role": "user", "request_body.messages.0.content": "Rain?", "request_body.messages.1.role": "assistant",
+			"request_body.messages.1.tool_calls.0.function.arguments": `{"city":"Paris"}`, "request_body.messages.2.tool_call_id": "c1",
+			"response_body.choices.0.message.content": "No.",
+		}},
 		{"LangSmith's details as Python prints them", reported(0, "ChatAnthropic", attrs{
 			"langsmith.span.kind": "llm", "gen_ai.system": "anthropic", "gen_ai.request.model": "claude-sonnet-4-5", "gen_ai.usage.input_tokens": 500, "gen_ai.usage.output_tokens": 50,
 			"gen_ai.usage.input_token_details": `{'cache_read': 100, 'cache_creation': 200, 'audio': None}`, "gen_ai.usage.output_token_details": `{'reasoning': 30}`,

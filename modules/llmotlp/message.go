@@ -1,6 +1,7 @@
 package llmotlp
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -42,11 +43,11 @@ func textMessage(role, text string) message {
 	return m
 }
 
-// isParts reports whether a value is a list of objects with types.
+// isParts reports whether a value is a list of objects with types, and not of LangChain's messages, which have types, too.
 func isParts(v gjson.Result) bool {
 	parts := v.IsArray() && v.Get("0").Exists()
 	eachOf(v, func(part gjson.Result) {
-		parts = parts && part.IsObject() && (part.Get("type").Type == gjson.String || part.Get("text").Type == gjson.String)
+		parts = parts && part.IsObject() && !part.Get("lc").Exists() && (part.Get("type").Type == gjson.String || part.Get("text").Type == gjson.String)
 	})
 	return parts
 }
@@ -70,6 +71,12 @@ func messagesOf(raw json.RawMessage, role string) []message {
 		switch {
 		case element.IsObject():
 			list = append(list, messageOf(element, role)...)
+		case element.IsArray(): // LangChain's, which has a list for each of several prompts
+			eachOf(element, func(inner gjson.Result) {
+				if inner.IsObject() {
+					list = append(list, messageOf(inner, role)...)
+				}
+			})
 		case element.Type == gjson.String:
 			list = append(list, textMessage(role, element.Str))
 		}
@@ -87,8 +94,14 @@ func eachOf(v gjson.Result, do func(element gjson.Result)) {
 	}
 }
 
+// langChainRoles are the roles of LangChain's types of messages.
+var langChainRoles = map[string]string{"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "system": "system", "tool": "tool"}
+
 // messageOf reads one message. The results of several tools are a message each.
 func messageOf(v gjson.Result, role string) []message {
+	if arguments := v.Get("kwargs"); v.Get("lc").Exists() && arguments.IsObject() { // LangChain's own form, which LangSmith reports
+		v, role = arguments, cmp.Or(langChainRoles[arguments.Get("type").Str], role)
+	}
 	if stated := v.Get("role").Str; stated != "" {
 		role = stated
 	}
@@ -113,7 +126,14 @@ func messageOf(v gjson.Result, role string) []message {
 		m.parts(content)
 	}
 	m.Name, m.ToolCallID, m.finish = v.Get("name").Str, v.Get("tool_call_id").Str, v.Get("finish_reason").Str
-	eachOf(chat.CallList(v), func(call gjson.Result) { m.ToolCalls = append(m.ToolCalls, json.RawMessage(call.Raw)) })
+	eachOf(chat.CallList(v), func(call gjson.Result) {
+		switch {
+		case !call.Get("args").Exists():
+			m.ToolCalls = append(m.ToolCalls, json.RawMessage(call.Raw))
+		case !strings.Contains(v.Get("content").Raw, `"tool_use"`): // LangChain has Anthropic's calls twice
+			m.toolCall(call)
+		}
+	})
 	return []message{m}
 }
 

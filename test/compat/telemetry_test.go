@@ -35,7 +35,7 @@ var telemetrySetups = map[string][]string{
 	"strands":         {"strands"},
 	"openllmetry":     {"openllmetry/openai", "openllmetry/anthropic"},
 	"semantic-kernel": {"semantic-kernel"},
-	"langchain":       {"openinference/langchain", "langsmith"},
+	"langchain":       {"openinference/langchain", "openinference/langchain+sdks", "langsmith", "langsmith+sdks"},
 	"dspy":            {"openinference/dspy"},
 	"crewai":          {"openinference/crewai"},
 	"openlit":         {"openlit", "openlit/langchain"},

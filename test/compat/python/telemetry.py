@@ -403,14 +403,18 @@ def by_litellm():
     trace.get_tracer_provider().shutdown()
 
 
-def by_langsmith():
-    os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
-    provider = tracing()
-    langchain()
-    from langchain_core.tracers.langchain import wait_for_all_tracers
+def by_langsmith(*calls):
+    def run():
+        os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
+        provider = tracing()
+        for call in calls:
+            call()
+        from langchain_core.tracers.langchain import wait_for_all_tracers
 
-    wait_for_all_tracers()
-    provider.shutdown()
+        wait_for_all_tracers()
+        provider.shutdown()
+
+    return run
 
 
 def by_openlit(*calls):
@@ -440,6 +444,7 @@ def by_traceloop(*calls):
     return run
 
 
+SDKS = also("openai", "OpenAI"), also("anthropic", "Anthropic")
 SETUPS = {
     "openinference/openai": openinference("openai", "OpenAI", openai_chat, openai_responses, openai_embeddings),
     "openinference/anthropic": openinference("anthropic", "Anthropic", anthropic_messages),
@@ -456,8 +461,10 @@ SETUPS = {
     "openinference/google-adk": openinference("google_adk", "GoogleADK", adk),
     "openinference/langchain": openinference("langchain", "LangChain", langchain),
     "openinference/dspy": openinference("dspy", "DSPy", also("litellm", "LiteLLM"), dspy),
-    "openinference/crewai": openinference("crewai", "CrewAI", also("openai", "OpenAI"), also("anthropic", "Anthropic"), crewai),
-    "langsmith": by_langsmith,
+    "openinference/crewai": openinference("crewai", "CrewAI", *SDKS, crewai),
+    "openinference/langchain+sdks": openinference("langchain", "LangChain", *SDKS, langchain),
+    "langsmith": by_langsmith(langchain),
+    "langsmith+sdks": by_langsmith(*SDKS, langchain),
     "openlit": by_openlit(openai_chat, openai_responses, openai_embeddings, anthropic_messages),
     "openlit/langchain": by_openlit(langchain),
     "traceloop": by_traceloop(openai_chat, openai_responses, openai_embeddings, anthropic_messages),
