@@ -87,7 +87,7 @@ func TestGateway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, err := store.Opened().Content(t.Context(), r)
+		content, err := store.Opened().Contents().Content(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}

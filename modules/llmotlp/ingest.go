@@ -209,6 +209,10 @@ func (b *batch) record(calls []*call) error {
 			return err
 		}
 	}
+	if rs.failure != nil { // what is stored would be replaced by less
+		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(rs.failure))
+		return unavailable("the store cannot read what it has of these calls")
+	}
 	if b.controls.DryRun {
 		return nil
 	}

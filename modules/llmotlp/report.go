@@ -1,6 +1,7 @@
 package llmotlp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -172,15 +173,17 @@ func (rs *reports) merge(r, other *report, innerIsOther bool) {
 	r.content, r.changed = storage.Keep(r.Record, content, maxBody), true
 }
 
-// content is what is kept of a report.
+// content is what is kept of a report. If the store cannot tell, it sets rs.failure.
 func (rs *reports) content(r *report) *storage.Content {
 	if r.content != nil {
 		return r.content.Content(r.Record)
 	}
-	if c, err := rs.journal.Content(rs.ctx, r.Record); err == nil && c != nil {
-		return c
+	c, err := rs.journal.Contents().Content(rs.ctx, r.Record)
+	rs.failure = cmp.Or(rs.failure, err)
+	if c == nil {
+		return new(storage.Content)
 	}
-	return new(storage.Content)
+	return c
 }
 
 // fillGaps gives a record the values that it lacks.
@@ -217,6 +220,7 @@ type reports struct {
 	loaded  map[storage.RecordKey]*report
 	order   []*report // that are new or changed
 	scores  []*storage.Annotation
+	failure error // why the content of a record is not known, nil if all is
 }
 
 // load returns a report, nil if its record is gone.

@@ -30,7 +30,7 @@ func wantLostContent(t *testing.T, j *Journal, want int64) {
 func unreadable(t *testing.T, j *Journal, refs []storage.ContentRef) (n int64) {
 	t.Helper()
 	for i, ref := range refs {
-		c, err := j.Content(t.Context(), &storage.Record{ID: numbered(i), Org: "acme", Content: ref})
+		c, err := j.Contents().Content(t.Context(), &storage.Record{ID: numbered(i), Org: "acme", Content: ref})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ type backendContents struct {
 
 func (k backendContents) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
 	if k.journal.Pending(r.Key()) {
-		return k.journal.Content(ctx, r)
+		return segmentContents{k.journal}.Content(ctx, r)
 	}
 	if k.journal.Erased(r.Key()) > 0 {
 		return nil, nil
@@ -24,7 +24,7 @@ func (k backendContents) Content(ctx context.Context, r *storage.Record) (*stora
 }
 
 func (k backendContents) Reader(parts storage.ContentPart) storage.ContentReader {
-	return &backendReader{k, k.keeper.Reader(parts), k.journal.Reader(parts)}
+	return &backendReader{k, k.keeper.Reader(parts), segmentContents{k.journal}.Reader(parts)}
 }
 
 // backendReader is the reader of backendContents.

@@ -213,7 +213,7 @@ func (dv *delivery) assets(ctx context.Context, r *storage.Record, e *entry) err
 	if r.Content == (storage.ContentRef{}) || r.Assets != nil {
 		return nil
 	}
-	c, err := dv.j.Content(ctx, r)
+	c, err := segmentContents{dv.j}.Content(ctx, r)
 	if err == nil && c != nil && c.Media {
 		r.Assets = assetsOf(c)
 	}

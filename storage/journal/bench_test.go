@@ -226,7 +226,7 @@ func BenchmarkContentSealed(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			measured(b, func() {
 				for n := range b.N {
-					if c, err := j.Content(b.Context(), &storage.Record{Content: storage.ContentRef{Segment: s.number, Ordinal: ordinal(n)}}); c == nil || err != nil {
+					if c, err := j.Contents().Content(b.Context(), &storage.Record{Content: storage.ContentRef{Segment: s.number, Ordinal: ordinal(n)}}); c == nil || err != nil {
 						b.Fatal(c, err)
 					}
 				}
@@ -239,7 +239,7 @@ func readAll(b *testing.B, j *Journal, segment uint64) {
 	for n := range b.N {
 		at := n * 379 % 1000
 		r := &storage.Record{ID: numbered(at), Org: "acme", Content: storage.ContentRef{Segment: segment, Ordinal: uint32(at)}}
-		if c, err := j.Content(b.Context(), r); c == nil || err != nil {
+		if c, err := j.Contents().Content(b.Context(), r); c == nil || err != nil {
 			b.Fatal(c, err)
 		}
 	}

@@ -14,9 +14,13 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// segmentContents is the content in the segments of a journal. Of records that a ContentKeeper has, it may
+// have none: Contents knows where to read.
+type segmentContents struct{ journal *Journal }
+
 // Content implements storage.Contents.
-func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
-	r := contentReader{j: j, parts: storage.WholeContent}
+func (s segmentContents) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
+	r := contentReader{j: s.journal, parts: storage.WholeContent}
 	defer r.Close()
 	c, err := r.Content(ctx, rec)
 	if c != nil {
@@ -49,8 +53,8 @@ func (j *Journal) Answer(ctx context.Context, rec *storage.Record) (storage.Body
 }
 
 // Reader implements storage.Contents.
-func (j *Journal) Reader(parts storage.ContentPart) storage.ContentReader {
-	return &contentReader{j: j, parts: parts}
+func (s segmentContents) Reader(parts storage.ContentPart) storage.ContentReader {
+	return &contentReader{j: s.journal, parts: parts}
 }
 
 // contentReader implements storage.ContentReader. It keeps the sealed segment that it

@@ -83,7 +83,7 @@ func TestConversationIsKeptOnce(t *testing.T) {
 		fresh += int64(turns[i].New + len(turns[i].Answer))
 	}
 	read := func(form string) {
-		r := j.Reader(storage.WholeContent)
+		r := j.Contents().Reader(storage.WholeContent)
 		defer r.Close()
 		for i := range turns {
 			wantTurn(t, r, i, refs[i], &turns[i])
@@ -91,7 +91,7 @@ func TestConversationIsKeptOnce(t *testing.T) {
 		var times []time.Duration
 		for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(turns)) {
 			began := time.Now()
-			if _, err := j.Content(t.Context(), &storage.Record{ID: numbered(i), Org: "org", Content: refs[i]}); err != nil {
+			if _, err := j.Contents().Content(t.Context(), &storage.Record{ID: numbered(i), Org: "org", Content: refs[i]}); err != nil {
 				t.Fatal(err)
 			}
 			times = append(times, time.Since(began))
@@ -150,7 +150,7 @@ func TestEachSegmentReadsAlone(t *testing.T) {
 		}
 		j := open(t, &backend{}, alone)
 		read := func() {
-			r := j.Reader(storage.WholeContent)
+			r := j.Contents().Reader(storage.WholeContent)
 			defer r.Close()
 			for i, ref := range refs {
 				if ref.Segment == number {
@@ -189,14 +189,14 @@ func TestTurnsBeforeATornTail(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := open(t, &backend{}, o)
-		r := j.Reader(storage.WholeContent)
+		r := j.Contents().Reader(storage.WholeContent)
 		for i := 0; ends[i+1] <= cut; i++ {
 			wantTurn(t, r, i, refs[i], &turns[i])
 		}
 		r.Close()
 		// A new process writes a conversation whole, and not after what is torn.
 		again := appendTurn(t, j, 100, &turns[11])
-		wantTurn(t, j.Reader(storage.WholeContent), 100, again, &turns[11])
+		wantTurn(t, j.Contents().Reader(storage.WholeContent), 100, again, &turns[11])
 		if err := j.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestTurnsBehindAFailedWrite(t *testing.T) {
 		}
 		refs[i] = appendTurn(t, j, i, &turns[i])
 	}
-	r := j.Reader(storage.WholeContent)
+	r := j.Contents().Reader(storage.WholeContent)
 	defer r.Close()
 	for i, ref := range refs {
 		wantTurn(t, r, i, ref, &turns[i])
@@ -303,7 +303,7 @@ func TestDamageOfSharedBytesLosesWhatItSays(t *testing.T) {
 			j := open(t, b, o)
 			lost := int64(0)
 			for i := range turns {
-				c, err := j.Content(t.Context(), &storage.Record{ID: numbered(at(i)), Org: "org", Content: refs[at(i)]})
+				c, err := j.Contents().Content(t.Context(), &storage.Record{ID: numbered(at(i)), Org: "org", Content: refs[at(i)]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -336,7 +336,7 @@ func TestVersionsShareTheirRequest(t *testing.T) {
 		last = append(last, appendTurn(t, j, i, &turns[i]))
 	}
 	seal(t, j, 1)
-	r := j.Reader(storage.WholeContent)
+	r := j.Contents().Reader(storage.WholeContent)
 	defer r.Close()
 	for i := range turns {
 		wantTurn(t, r, i, last[i], &turns[i])

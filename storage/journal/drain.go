@@ -358,7 +358,7 @@ func (dv *delivery) limits() storage.Limits {
 func (dv *delivery) connect(ctx context.Context) bool {
 	was, first := dv.position, true
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		host := &storage.Host{Journal: dv.j.identity, Position: was, Database: dv.database, Contents: dv.j, Damaged: dv.j.witness.tellDatabase}
+		host := &storage.Host{Journal: dv.j.identity, Position: was, Database: dv.database, Contents: segmentContents{dv.j}, Damaged: dv.j.witness.tellDatabase}
 		position, err := dv.j.backend.Open(ctx, host)
 		if err == nil {
 			err = dv.relocate(position)

@@ -241,7 +241,7 @@ func testErasureOfEarlierVersions(t *testing.T, scope storage.ErasureScope, end 
 		t.Errorf("the person is in %v", names)
 	}
 	for n, r := range last {
-		c, err := j.Content(t.Context(), r)
+		c, err := j.Contents().Content(t.Context(), r)
 		if erased := n%3 == 0; err != nil || (c == nil) != erased {
 			t.Errorf("record %d has the content %v, %v", n, c, err)
 		}
@@ -401,7 +401,7 @@ func TestErasureCountsWhatIsUnidentified(t *testing.T) {
 	if e := erase(); e.DoneAt == 0 || e.Unidentified != 6 {
 		t.Errorf("%+v", e)
 	}
-	if c, err := j.Content(t.Context(), all[1]); c == nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), all[1]); c == nil || err != nil {
 		t.Errorf("the content of another is %v, %v", c, err)
 	}
 }

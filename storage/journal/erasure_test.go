@@ -103,7 +103,7 @@ func TestErasure(t *testing.T) {
 			if names := holding(t, dir, canary); names != nil {
 				t.Errorf("the canary is in %v", names)
 			}
-			r := j.Reader(storage.WholeContent)
+			r := j.Contents().Reader(storage.WholeContent)
 			defer r.Close()
 			for i := range turns {
 				if i%3 != 0 {
@@ -264,7 +264,7 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 				continue
 			}
 			rec := &storage.Record{ID: numbered(i), Org: "org", Content: ref}
-			one, err := j.Content(t.Context(), rec)
+			one, err := j.Contents().Content(t.Context(), rec)
 			listed, err2 := r.Content(t.Context(), rec)
 			answer, err3 := j.Answer(t.Context(), rec)
 			if one != nil || listed != nil || answer.Data != nil || errors.Join(err, err2, err3) != nil {
@@ -272,7 +272,7 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 			}
 		}
 	}
-	r := j.Reader(storage.WholeContent)
+	r := j.Contents().Reader(storage.WholeContent)
 	for i, ref := range refs {
 		wantTurn(t, r, i, ref, &turns[i])
 	}
@@ -295,7 +295,7 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 	j.Close(killed)
 	j = open(t, b, Options{Dir: dir})
 	defer j.Close(t.Context())
-	r = j.Reader(storage.WholeContent)
+	r = j.Contents().Reader(storage.WholeContent)
 	defer r.Close()
 	check(j, r)
 }
@@ -349,14 +349,14 @@ func testErasureOfAWholeSegment(t *testing.T, sealed bool) {
 	if flush(t, j); sealed {
 		seal(t, j, 1)
 	}
-	r := j.Reader(storage.WholeContent)
+	r := j.Contents().Reader(storage.WholeContent)
 	defer r.Close()
 	wantTurn(t, r, 0, refs[0], &turns[0])
 	if err := j.Erase(Erasure{ID: uuid.New(), Org: "org"}, all); err != nil {
 		t.Fatal(err)
 	}
 	for e := (Erasure{}); e.DoneAt == 0; e = j.Erasures("org")[0] {
-		if c, err := j.Content(t.Context(), &storage.Record{ID: numbered(0), Org: "org", Content: refs[0]}); c != nil || err != nil {
+		if c, err := j.Contents().Content(t.Context(), &storage.Record{ID: numbered(0), Org: "org", Content: refs[0]}); c != nil || err != nil {
 			t.Fatal(c, err)
 		}
 	}

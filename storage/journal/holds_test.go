@@ -119,7 +119,7 @@ func (s *heldStore) left(keep func(r *storage.Record) bool) {
 		return slices.Equal(s.ids(), want)
 	})
 	for _, r := range s.all {
-		if c, err := s.Content(s.t.Context(), r); err != nil || c == nil && keep(r) {
+		if c, err := s.Contents().Content(s.t.Context(), r); err != nil || c == nil && keep(r) {
 			s.t.Fatalf("the content of %s: %v, %v", r.ID, c, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestRetentionKeepsWhatIsUnderHold(t *testing.T) {
 	s.clock.Add((2 * retentionEvery).Milliseconds()) // the raw segment is sealed by now
 	eventually(t, "the content of the others is deleted", func() bool {
 		signal(s.maintenance.wake)
-		c, err := s.Content(t.Context(), s.all[33])
+		c, err := s.Contents().Content(t.Context(), s.all[33])
 		return c == nil && err == nil && s.Status().RawSegments == 0
 	})
 	s.left(early)
@@ -276,7 +276,7 @@ func TestErasureTakesWhatIsReleased(t *testing.T) {
 			if got := state().Holds; !slices.Equal(got, []string{"one"}) {
 				t.Errorf("it waits for %v", got)
 			}
-			if c, err := s.Content(t.Context(), s.all[0]); c == nil || err != nil {
+			if c, err := s.Contents().Content(t.Context(), s.all[0]); c == nil || err != nil {
 				t.Errorf("what is under hold has the content %v, %v", c, err)
 			}
 			s.holds.set(t, s.Journal)
@@ -319,7 +319,7 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	if ids := s.ids(); len(ids) != 21 || ids[0] != late.ID {
 		t.Errorf("%d records are left, the first %v", len(ids), ids[0])
 	}
-	if c, err := s.Content(t.Context(), late); c == nil || err != nil {
+	if c, err := s.Contents().Content(t.Context(), late); c == nil || err != nil {
 		t.Errorf("its content is %v, %v", c, err)
 	}
 }
@@ -389,7 +389,7 @@ func TestRetentionKeepsHeldContentThatWasDatedAhead(t *testing.T) {
 	j.maintenance.retire()
 	flush(t, j)
 	j.maintenance.pass(t.Context())
-	if c, err := j.Content(t.Context(), r); c == nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), r); c == nil || err != nil {
 		t.Errorf("its content is %v, %v", c, err)
 	}
 }
@@ -434,7 +434,7 @@ func TestRestoreTakesWhatWasReleased(t *testing.T) {
 		}
 	}
 	s.b = &backend{}
-	if _, err := s.b.Open(t.Context(), &storage.Host{Journal: s.identity, Contents: s.Journal}); err != nil {
+	if _, err := s.b.Open(t.Context(), &storage.Host{Journal: s.identity, Contents: s.Contents()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.b.Write(t.Context(), &storage.Batch{Journal: s.identity, Records: records, End: s.delivery.position}); err != nil {

@@ -270,7 +270,7 @@ func (j *Journal) Contents() storage.Contents {
 	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
 		return backendContents{j, keeper}
 	}
-	return j
+	return segmentContents{j}
 }
 
 // Connected waits until the backend was opened for the first time, or was not, and
@@ -380,7 +380,6 @@ func (j *Journal) shut() {
 }
 
 // Interface guard.
-var _ storage.Contents = (*Journal)(nil)
 
 // Status is the state of a journal. Counters grow from the time it was opened.
 type Status struct {

@@ -225,7 +225,7 @@ func wantContent(t testing.TB, j *Journal, ref storage.ContentRef, n int) {
 // wantContentOf fails unless a record has the content of the sample n.
 func wantContentOf(t testing.TB, j *Journal, r *storage.Record, n int) {
 	t.Helper()
-	got, err := j.Content(context.Background(), r)
+	got, err := j.Contents().Content(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func (c *colliding) check() {
 		}
 		return true
 	})
-	reader := c.j.Reader(storage.WholeContent)
+	reader := c.j.Contents().Reader(storage.WholeContent)
 	defer reader.Close()
 	for key, want := range c.want {
 		got, err := c.j.Request(c.Context(), key)

@@ -123,7 +123,7 @@ func TestALostDatabaseGetsTheRecordsOfSealedSegments(t *testing.T) {
 					if !reflect.DeepEqual(g, w) {
 						t.Errorf("a record is\n%+v, not\n%+v", g, w)
 					}
-					if c, err := j.Content(t.Context(), g); c == nil || err != nil {
+					if c, err := j.Contents().Content(t.Context(), g); c == nil || err != nil {
 						t.Errorf("the content of %v: %v %v", id, c, err)
 					}
 				}
@@ -158,7 +158,7 @@ func TestALostDatabaseGetsTheRecordsOfSealedSegments(t *testing.T) {
 func olderCopy(t *testing.T, b *backend, j *Journal, batches int) *backend {
 	t.Helper()
 	old := &backend{}
-	if _, err := old.Open(t.Context(), &storage.Host{Journal: j.identity, Contents: j}); err != nil {
+	if _, err := old.Open(t.Context(), &storage.Host{Journal: j.identity, Contents: j.Contents()}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range b.batches[:batches] {

@@ -224,7 +224,7 @@ func TestForeignFiles(t *testing.T) {
 	if got := settled(j, storage.LostCorrupt); got != 2 {
 		t.Errorf("%d losses, want one for each raw file", got)
 	}
-	if c, err := j.Content(t.Context(), &storage.Record{Content: storage.ContentRef{Segment: 3}}); c != nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), &storage.Record{Content: storage.ContentRef{Segment: 3}}); c != nil || err != nil {
 		t.Errorf("content of a damaged file is %v, %v", c, err)
 	}
 }

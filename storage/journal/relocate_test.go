@@ -58,7 +58,7 @@ func TestSealingARequestThatSharesDamagedBytes(t *testing.T) {
 	path := segmentPath(j.dir, 1, rawSuffix)
 	flip(t, path, frames(t, path)[7]-1-int64(len(turns[6].Answer))-1000) // among the bytes of a request
 	seal(t, j, 1)
-	r := j.Reader(storage.WholeContent)
+	r := j.Contents().Reader(storage.WholeContent)
 	defer r.Close()
 	lost := int64(0)
 	for i, ref := range refs {

@@ -61,7 +61,7 @@ func TestRewrittenSegment(t *testing.T) {
 				t.Fatal("the canary is not in the file before")
 			}
 			before := sizeOf(t, dir, sealedSuffix)
-			old := j.Reader(storage.WholeContent)
+			old := j.Contents().Reader(storage.WholeContent)
 			wantTurn(t, old, 0, refs[0], &turns[0])
 			var w rewriter
 			number := refs[0].Segment
@@ -100,7 +100,7 @@ func TestRewrittenSegment(t *testing.T) {
 			if losses := j.archive.losses(); len(losses) > 0 {
 				t.Errorf("counted as lost: %+v", losses)
 			}
-			r := j.Reader(storage.WholeContent)
+			r := j.Contents().Reader(storage.WholeContent)
 			defer r.Close()
 			for i := range turns {
 				if !erased[refs[i].Ordinal] {

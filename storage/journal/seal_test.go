@@ -114,7 +114,7 @@ func TestSealedContentReadsAsRaw(t *testing.T) {
 			wantContent(t, j, ref, n)
 		}
 		for _, ref := range []storage.ContentRef{{}, {Segment: 1, Ordinal: 1}, {Segment: 1, Ordinal: 1e6}, {Segment: 77}} {
-			if c, err := j.Content(t.Context(), &storage.Record{Content: ref}); c != nil || err != nil {
+			if c, err := j.Contents().Content(t.Context(), &storage.Record{Content: ref}); c != nil || err != nil {
 				t.Errorf("content of %v is %v, %v", ref, c, err)
 			}
 		}
@@ -131,7 +131,7 @@ func TestContentIsOfItsRecordAlone(t *testing.T) {
 	r := appendSample(t, j, 0)
 	wantContent(t, j, r.Content, 0)
 	for _, key := range []storage.RecordKey{{Org: "other", ID: r.ID}, {Org: r.Org, ID: numbered(1)}, {}} {
-		if c, err := j.Content(t.Context(), &storage.Record{Org: key.Org, ID: key.ID, Content: r.Content}); c != nil || err != nil {
+		if c, err := j.Contents().Content(t.Context(), &storage.Record{Org: key.Org, ID: key.ID, Content: r.Content}); c != nil || err != nil {
 			t.Errorf("%v reads the content of another record: %v", key, err)
 		}
 	}
@@ -167,11 +167,11 @@ func TestReader(t *testing.T) {
 			"descending": func(i int) int { return records - 1 - i },
 			"jumping":    func(i int) int { return i * 97 % records },
 		} {
-			r := j.Reader(part)
+			r := j.Contents().Reader(part)
 			for i := range records {
 				ref := refs[at(i)]
 				rec := &storage.Record{ID: numbered(at(i)), Org: "acme", Content: ref}
-				whole, err := j.Content(t.Context(), rec)
+				whole, err := j.Contents().Content(t.Context(), rec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -205,11 +205,12 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	}
 	seal(t, j, 1)
 	eventually(t, "nobody else allocates", func() bool { return len(files(t, j.dir, gramsSuffix)) == 1 })
-	r := j.Reader(storage.WholeContent)
+	r := j.Contents().Reader(storage.WholeContent)
 	defer r.Close()
+	var record storage.Record
 	each := func() {
-		for _, ref := range refs {
-			if c, err := r.Content(t.Context(), &storage.Record{Content: ref}); err != nil || len(c.Request.Data) != 5<<10 {
+		for _, record.Content = range refs {
+			if c, err := r.Content(t.Context(), &record); err != nil || len(c.Request.Data) != 5<<10 {
 				t.Fatal(c, err)
 			}
 		}
@@ -237,7 +238,7 @@ func TestSealedLaterVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = open(t, &backend{}, o)
-	if c, err := j.Content(t.Context(), &storage.Record{Content: storage.ContentRef{Segment: 1}}); !errors.Is(err, errVersion) {
+	if c, err := j.Contents().Content(t.Context(), &storage.Record{Content: storage.ContentRef{Segment: 1}}); !errors.Is(err, errVersion) {
 		t.Errorf("content of a later version is %+v, %v", c, err)
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, later) {
@@ -295,7 +296,7 @@ func TestSupersededContentIsNotSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	seal(t, j, 1)
-	if c, err := j.Content(t.Context(), &storage.Record{Content: old}); c != nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), &storage.Record{Content: old}); c != nil || err != nil {
 		t.Errorf("superseded content is %+v, %v", c, err)
 	}
 	wantContent(t, j, last.Content, 0)
@@ -377,20 +378,20 @@ func TestDamagedContent(t *testing.T) {
 	flush(t, j)
 	path := segmentPath(j.dir, 1, rawSuffix)
 	flip(t, path, frames(t, path)[2]-1)
-	if c, err := j.Content(t.Context(), bad); c != nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), bad); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
 	wantContent(t, j, good.Content, 0)
 	seal(t, j, 1)
 	wantContent(t, j, good.Content, 0)
-	if c, err := j.Content(t.Context(), bad); c != nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), bad); c != nil || err != nil {
 		t.Errorf("content that could not be sealed is %+v, %v", c, err)
 	}
 	appendSample(t, j, 8)
 	flush(t, j)
 	wantLostContent(t, j, 1)
 	flip(t, segmentPath(j.dir, 1, sealedSuffix), 10)
-	if c, err := j.Content(t.Context(), good); c != nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), good); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
 	wantLostContent(t, j, 2)
@@ -475,7 +476,7 @@ func TestRetention(t *testing.T) {
 			flush(t, j)
 			signal(j.maintenance.wake)
 			has := func() bool {
-				got, err := j.Content(t.Context(), r)
+				got, err := j.Contents().Content(t.Context(), r)
 				_, missing := b.Request(t.Context(), r.Key())
 				exists := missing == nil
 				return err == nil && (got != nil) == c.hasContent && exists == c.hasRecord
@@ -506,7 +507,7 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 		signal(j.maintenance.wake)
 		return j.Status().RawSegments == 0 && j.Status().SealedSegments == 0
 	})
-	if c, err := j.Content(t.Context(), r); c != nil || err != nil {
+	if c, err := j.Contents().Content(t.Context(), r); c != nil || err != nil {
 		t.Errorf("deleted content is %+v, %v", c, err)
 	}
 	if j.Removals() == removals {
@@ -546,7 +547,7 @@ func TestRecordOfTheFuture(t *testing.T) {
 			}
 			now.Add((40 * day).Milliseconds())
 			j.maintenance.pass(t.Context())
-			if c, err := j.Content(t.Context(), r); c != nil || err != nil {
+			if c, err := j.Contents().Content(t.Context(), r); c != nil || err != nil {
 				t.Errorf("content is kept for longer than it may: %v %v", c != nil, err)
 			}
 		})
@@ -593,7 +594,7 @@ func TestAnswersForTheCacheAreSealedAsTheyCame(t *testing.T) {
 	check := func(state string) {
 		t.Helper()
 		for _, r := range []*storage.Record{&missed, &other} {
-			content, err := j.Content(t.Context(), r)
+			content, err := j.Contents().Content(t.Context(), r)
 			if err != nil || content.Unassembled != "" || content.Response.Type != "application/json" || !strings.Contains(string(content.Response.Data), `"hello"`) {
 				t.Errorf("%s: %+v, %v", state, content, err)
 			}

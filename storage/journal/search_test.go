@@ -119,7 +119,7 @@ func wantGrams(t *testing.T, j *Journal, records []*storage.Record) {
 		rows[part] = make(map[uint32]bitSet)
 	}
 	for i, rec := range records {
-		c, err := j.Content(t.Context(), rec)
+		c, err := j.Contents().Content(t.Context(), rec)
 		if err != nil || c == nil {
 			t.Fatal(c, err)
 		}
