@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -222,6 +223,9 @@ func TestOneProcess(t *testing.T) {
 
 // Weir ends when its terminal closes, unless nohup started it.
 func TestHangup(t *testing.T) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // else processes would inherit that SIGHUP is ignored if nohup started the test
+	defer signal.Stop(hangups)
 	m := newMachine(t)
 	command := m.command("run")
 	m.serve(command)
