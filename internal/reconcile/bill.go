@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"time"
 
@@ -210,8 +211,11 @@ type Amount struct {
 
 // ParseAmount reads a decimal number of US dollars, divided by a power of ten: 2 for cents.
 func ParseAmount(text string, power int) (Amount, error) {
-	if amount, ok := parsePlainAmount(text, power); ok {
-		return amount, nil
+	whole, fraction, _ := strings.Cut(text, ".")
+	if decimals := len(fraction) + power; decimals <= 9 && strings.ContainsAny(text, "0123456789") { // as most are: exports parse millions
+		if n, err := strconv.ParseInt(whole+fraction+"000000000"[decimals:], 10, 64); err == nil {
+			return Amount{plugins.Nanodollars(n), roundingOf(decimals)}, nil
+		}
 	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	number, ok := new(big.Rat), false
@@ -221,7 +225,7 @@ func ParseAmount(text string, power int) (Amount, error) {
 	if !ok {
 		return Amount{}, fmt.Errorf("%q is not a decimal amount", text)
 	}
-	_, fraction, _ := strings.Cut(mantissa, ".")
+	_, fraction, _ = strings.Cut(mantissa, ".")
 	decimals := len(fraction) + power
 	if exponent != "" {
 		decimals = 9 // a number of a computer, which has all its digits
@@ -235,28 +239,6 @@ func ParseAmount(text string, power int) (Amount, error) {
 		return Amount{}, fmt.Errorf("the amount %q is out of range", text)
 	}
 	return Amount{plugins.Nanodollars(integer.Int64()), roundingOf(decimals)}, nil
-}
-
-// parsePlainAmount is ParseAmount of few digits and no sign, as most amounts are: exports parse millions.
-func parsePlainAmount(text string, power int) (Amount, bool) {
-	whole, fraction, hasPoint := strings.Cut(text, ".")
-	decimals := len(fraction) + power
-	if whole == "" || hasPoint && fraction == "" || decimals > 9 || len(whole)+9-power > 18 {
-		return Amount{}, false
-	}
-	n := int64(0)
-	for _, digits := range [...]string{whole, fraction} {
-		for _, c := range []byte(digits) {
-			if c < '0' || c > '9' {
-				return Amount{}, false
-			}
-			n = n*10 + int64(c-'0')
-		}
-	}
-	for range 9 - decimals {
-		n *= 10
-	}
-	return Amount{plugins.Nanodollars(n), roundingOf(decimals)}, true
 }
 
 // roundingOf returns how far an amount with so many digits after the point may be from the exact one.
