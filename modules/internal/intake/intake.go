@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
@@ -203,7 +202,7 @@ func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDea
 	if bounds && !errors.Is(err, os.ErrDeadlineExceeded) { // else the server would wait for the rest
 		_ = setDeadline(time.Time{})
 	}
-	if unsafe.SliceData(b.Bytes) == &first[0] {
+	if &b.Bytes[:1][0] == &first[0] {
 		b.Bytes = bytes.Clone(b.Bytes)
 	}
 	if err != io.EOF { //nolint:errorlint // a body that was cut off wraps it
