@@ -119,14 +119,13 @@ func (i *item) addUsage(a *attributes) {
 
 // failure returns why the call has failed, empty if it has not.
 func (i *item) failure() string {
-	failed := i.record.Status.N >= 400
-	switch {
-	case !failed && i.record.EndState != storage.Failed && i.record.EndState != storage.UpstreamAborted:
-		return ""
-	case i.record.ErrorType == "" && failed:
-		return strconv.FormatInt(i.record.Status.N, 10)
+	switch r := i.record; {
+	case r.Status.N >= 400:
+		return cmp.Or(r.ErrorType, strconv.FormatInt(r.Status.N, 10))
+	case r.EndState == storage.Failed, r.EndState == storage.UpstreamAborted:
+		return cmp.Or(r.ErrorType, r.EndState.String())
 	}
-	return cmp.Or(i.record.ErrorType, i.record.EndState.String())
+	return ""
 }
 
 // addOwn adds what the conventions have no name for: the caller's labels as
