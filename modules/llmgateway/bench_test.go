@@ -81,15 +81,7 @@ func BenchmarkStream(b *testing.B) {
 	})
 	for _, model := range []string{"openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"} {
 		b.Run(model, func(b *testing.B) {
-			body := `{"model":"` + model + `","input":"` + strings.Repeat("word ", 400) + `","stream":true}`
-			b.ReportAllocs()
-			for b.Loop() {
-				r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body))
-				r.Header.Set("Authorization", "Bearer k")
-				if err := h.ServeHTTP(discard{http.Header{}}, r, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
+			callInLoop(b, h, "/v1/responses", `{"model":"`+model+`","input":"`+strings.Repeat("word ", 400)+`","stream":true}`)
 		})
 	}
 }
@@ -112,16 +104,20 @@ func BenchmarkCall(b *testing.B) {
 	})
 	for _, model := range []string{"a0/gpt-4o-mini", "pool"} {
 		b.Run(model, func(b *testing.B) {
-			body := `{"model":"` + model + `","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}],"temperature":0.7}`
-			b.ReportAllocs()
-			for b.Loop() {
-				r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body))
-				r.Header.Set("Authorization", "Bearer k")
-				if err := h.ServeHTTP(discard{http.Header{}}, r, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
+			callInLoop(b, h, "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"`+strings.Repeat("word ", 400)+`"}],"temperature":0.7}`)
 		})
+	}
+}
+
+// callInLoop makes a call as often as the benchmark asks for.
+func callInLoop(b *testing.B, h *Handler, path, body string) {
+	b.ReportAllocs()
+	for b.Loop() {
+		r := httptest.NewRequest("POST", path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer k")
+		if err := h.ServeHTTP(discard{http.Header{}}, r, nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -66,15 +66,13 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	if a.x.Record.Stream = streamed && !unasked; a.x.Record.Stream {
 		return n.passStream(resp, observer, begun)
 	}
-	return n.passObject(resp, observer, unasked)
+	return n.passObject(resp, observer, mediaType, unasked)
 }
 
 // passObject passes an answer in one piece: an object, or a text. unasked says that the provider streams it,
 // though the client has asked for no stream: the client gets the object that the events make.
-func (n *native) passObject(resp *http.Response, observer plugins.Observer, unasked bool) (routing.Outcome, *plugins.Error) {
+func (n *native) passObject(resp *http.Response, observer plugins.Observer, mediaType string, unasked bool) (routing.Outcome, *plugins.Error) {
 	a := n.a
-	contentType := resp.Header.Get("Content-Type")
-	mediaType, _, _ := mime.ParseMediaType(contentType)
 	memory := a.call.answerMemory(resp)
 	defer memory.Release()
 	body, err := translate.ReadAll(memory.Reader(resp.Body), resp.ContentLength)
@@ -117,6 +115,7 @@ func (n *native) passObject(resp *http.Response, observer plugins.Observer, unas
 		return n.endUnread(resp, answer, outcome.Error())
 	}
 	n.keepAnswer(body)
+	contentType := resp.Header.Get("Content-Type")
 	if mediaType != "text/plain" || isJSON {
 		contentType = jsonType
 	}
