@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // claims are the addresses that this process serves, counted over all
@@ -25,14 +24,10 @@ type addressClaims []string
 // abstract Unix socket: only one process can bind a name, it is gone with the
 // process, and it is seen as far as the address is, which is the network namespace.
 func (c *addressClaims) claimSites(ctx caddy.Context) error {
-	loaded, err := ctx.AppIfConfigured("http")
-	if errors.Is(err, caddy.ErrNotConfigured) {
-		return nil
-	}
+	servers, err := httpServers(ctx)
 	if err != nil {
 		return err
 	}
-	servers := loaded.(*caddyhttp.App).Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		for _, listen := range servers[name].Listen {
 			address, err := caddy.ParseNetworkAddress(listen)

@@ -1,7 +1,6 @@
 package llmapp
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,14 +16,10 @@ import (
 // checkRecorders refuses sites on which two `llm_log` would record, and charge, each call. It warns of sites on
 // which all calls that reach the second one, but not all calls, have passed the first. `llm_log` refuses such calls.
 func (a *App) checkRecorders() error {
-	loaded, err := a.env.ctx.AppIfConfigured("http")
-	if errors.Is(err, caddy.ErrNotConfigured) {
-		return nil
-	}
+	servers, err := httpServers(a.env.ctx)
 	if err != nil {
 		return err
 	}
-	servers := loaded.(*caddyhttp.App).Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		var found recordedTwice
 		found.walk(servers[name].Routes, stage{})
