@@ -147,7 +147,17 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.env.lines = position.Of(config)
 
-	if err := a.provisionStores(ctx); err != nil {
+	if a.Stores == nil {
+		a.Stores = make(map[string]*stores.Config)
+	}
+	if a.Stores[stores.DefaultName] == nil {
+		a.Stores[stores.DefaultName] = new(stores.Config)
+	}
+	a.orgs = organisations{env: &a.env, stores: a.Stores, byName: a.Tenant.organisations(a.Organisations)}
+	if err := a.orgs.provisionMask(a.Mask, a.Secret); err != nil {
+		return err
+	}
+	if err := a.orgs.provisionStores(a.SecretText != ""); err != nil {
 		return err
 	}
 	if a.requests.turns, err = newTurns(a.Queries, a.QueriesPerKey); err != nil {
@@ -187,46 +197,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return registerMetrics(ctx.GetMetricsRegistry())
 }
 
-// provisionStores opens the stores, which include the default one, for the organisations.
-func (a *App) provisionStores(ctx caddy.Context) error {
-	if a.Stores == nil {
-		a.Stores = make(map[string]*stores.Config)
-	}
-	if a.Stores[stores.DefaultName] == nil {
-		a.Stores[stores.DefaultName] = new(stores.Config)
-	}
-	a.orgs = organisations{env: &a.env, stores: a.Stores, byName: a.organisations()}
-	if err := a.orgs.provisionMask(a.Mask, a.Secret); err != nil {
-		return err
-	}
-	for name, config := range sorted(a.Stores) {
-		config.Mask = a.orgs.maskers.Of
-		if err := config.Provision(ctx, name, a.env.logger); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
-		}
-		if config.IsShared() && a.SecretText == "" {
-			a.env.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
-		}
-	}
-	return nil
-}
-
-// organisations returns all organisations by name. What the configuration says outside of their
-// blocks is of the organisation `default`.
-func (a *App) organisations() map[string]*Organisation {
-	all := maps.Clone(a.Organisations)
-	if all == nil {
-		all = make(map[string]*Organisation)
-	}
-	byDefault := new(Organisation)
-	if own := all[stores.DefaultName]; own != nil {
-		*byDefault = *own
-	}
-	byDefault.Tenant = a.join(&byDefault.Tenant)
-	all[stores.DefaultName] = byDefault
-	return all
-}
-
 // Validate rejects stores that would open the same files twice, or that could not be
 // written.
 func (a *App) Validate() error {
@@ -249,7 +219,7 @@ func (a *App) Validate() error {
 func (a *App) Start() error {
 	redact.StandardLog()
 	a.orgs.maskers.MaskLogs()
-	if err := a.checkRecorders(); err != nil {
+	if err := a.env.checkRecorders(); err != nil {
 		return err
 	}
 	if err := a.env.claimed.claimSites(a.env.ctx); err != nil {

@@ -3,8 +3,11 @@ package llmapp
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
@@ -51,6 +54,21 @@ func (t *Tenant) join(other *Tenant) Tenant {
 		Bills:      slices.Concat(t.Bills, other.Bills),
 		Identities: slices.Concat(t.Identities, other.Identities),
 	}
+}
+
+// organisations returns all organisations by name: those with a block, and `default`, which also has t.
+func (t *Tenant) organisations(blocks map[string]*Organisation) map[string]*Organisation {
+	all := maps.Clone(blocks)
+	if all == nil {
+		all = make(map[string]*Organisation)
+	}
+	byDefault := new(Organisation)
+	if own := all[stores.DefaultName]; own != nil {
+		*byDefault = *own
+	}
+	byDefault.Tenant = t.join(&byDefault.Tenant)
+	all[stores.DefaultName] = byDefault
+	return all
 }
 
 // Organisation is one tenant.
@@ -117,6 +135,20 @@ func (o *organisations) provisionMask(ofAll []*mask.Rule, secretOf func(*stores.
 				return fmt.Errorf("org %s: %w", name, o.env.lines.Wrap(err, "key"))
 			}
 			o.maskers.AddKey(key.Masker())
+		}
+	}
+	return nil
+}
+
+// provisionStores provisions the stores. Without a configured secret, nodes that share one are warned of.
+func (o *organisations) provisionStores(hasSecret bool) error {
+	for name, config := range sorted(o.stores) {
+		config.Mask = o.maskers.Of
+		if err := config.Provision(o.env.ctx, name, o.env.logger); err != nil {
+			return o.env.lines.Wrap(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
+		}
+		if config.IsShared() && !hasSecret {
+			o.env.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 
 // checkRecorders refuses sites on which two `llm_log` would record, and charge, each call. It warns of sites on
 // which all calls that reach the second one, but not all calls, have passed the first. `llm_log` refuses such calls.
-func (a *App) checkRecorders() error {
-	servers, err := httpServers(a.env.ctx)
+func (e *environment) checkRecorders() error {
+	servers, err := httpServers(e.ctx)
 	if err != nil {
 		return err
 	}
@@ -24,13 +24,13 @@ func (a *App) checkRecorders() error {
 		var found recordedTwice
 		found.walk(servers[name].Routes, stage{})
 		for _, first := range found.sometimes {
-			a.env.logger.Warn("two `llm_log` would record and charge some calls twice, which are refused with a 500: remove one of the two for these calls; `llm_proxy` has one of its own",
+			e.logger.Warn("two `llm_log` would record and charge some calls twice, which are refused with a 500: remove one of the two for these calls; `llm_proxy` has one of its own",
 				zap.String("first", recorderDirective(first)), zap.String("server", name))
 		}
 		if len(found.always) > 0 {
 			first := recorderDirective(found.always[0])
 			err := fmt.Errorf("%s: two `llm_log` would record and charge each call twice: remove one of the two; `llm_proxy` has one of its own", first)
-			return a.env.lines.WrapDirective(err, strings.Fields(first)...)
+			return e.lines.WrapDirective(err, strings.Fields(first)...)
 		}
 	}
 	return nil
