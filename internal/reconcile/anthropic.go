@@ -72,9 +72,9 @@ func (b *Bill) addAnthropicCost(day Day, result gjson.Result) error {
 		b.CostsByDay = true
 		b.Costs = append(b.Costs, Cost{Day: day, Amount: n})
 	case result.Get("cost_type").Str == "web_search":
-		b.Costs = append(b.Costs, Cost{Day: day, Description: description, Amount: n, Search: true})
+		b.Costs = append(b.Costs, Cost{Day: day, Amount: n, Search: true})
 	case model != "" && n.Nanodollars >= 0:
-		b.Costs = append(b.Costs, Cost{Day: day, Model: model, Tier: result.Get("service_tier").Str, Description: description, Amount: n})
+		b.Costs = append(b.Costs, Cost{Day: day, Model: model, Amount: n})
 	case n.Nanodollars != 0:
 		b.Incomparable = append(b.Incomparable, Item{&day, description, plugins.KnownCost(n.Nanodollars)})
 	}

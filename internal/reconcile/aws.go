@@ -3,23 +3,12 @@ package reconcile
 import (
 	"fmt"
 	"io"
-	"math/big"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins"
 )
-
-// NewFileBill is an empty bill of providers that have their own names of models.
-func NewFileBill(providers ...string) *Bill {
-	return &Bill{
-		Providers: providers, States: [kinds]bool{Input: true, CacheRead: true, CacheWrite: true, CacheWrite1h: true, Output: true},
-		OwnNames: true, WithoutTokens: make(map[string]bool), fileOf: make(map[lineKey]string),
-	}
-}
 
 // bedrockUsage finds the model and the kind of tokens in a usage type such as
 // USE1-Claude4.6Sonnet-cache-read-input-token-count-cross-region-global-batch.
@@ -41,21 +30,24 @@ var awsKey = []string{
 	"product", "resource_tags", "tags",
 }
 
+// awsColumns are those without which a report cannot be compared.
+var awsColumns = [][]string{
+	{"line_item_usage_type"}, {"line_item_line_item_type"}, {"line_item_product_code"}, {"line_item_usage_start_date"}, {"line_item_usage_amount"},
+	{"line_item_unblended_cost"}, {"line_item_currency_code"}, {"pricing_unit", "line_item_line_item_description"},
+}
+
 // AddAWS adds the lines for Bedrock of a Cost and Usage Report 2.0, as CSV.
 func (b *Bill) AddAWS(r io.Reader) error {
-	return readRows(r, func(line row) error {
+	return readRows(r, awsColumns, func(line row) error {
 		usageType, product := line("line_item_usage_type"), line("product_product_name")
 		if product == "" {
 			product = gjson.Get(line("product"), "product_name").Str
 		}
 		name, edition := strings.CutSuffix(product, " (Amazon Bedrock Edition)")
-		if usageType == "" && line("line_item_line_item_type") == "" {
-			return fmt.Errorf("the report has no line_item_usage_type: export CUR 2.0 with the columns of line items")
-		}
 		if !edition && line("line_item_product_code") != "AmazonBedrock" {
 			return nil
 		}
-		if other := b.otherFile(line, awsKey); other != "" {
+		if other := b.exports.otherFile(line, awsKey); other != "" {
 			return fmt.Errorf("the usage %s of %s is in %s, too: give the files of one version of the report", usageType, line("line_item_usage_start_date"), other)
 		}
 		day, err := timeDay(line("line_item_usage_start_date"))
@@ -71,87 +63,17 @@ func (b *Bill) AddAWS(r io.Reader) error {
 		}
 		description := line("line_item_line_item_description")
 		if kind := line("line_item_line_item_type"); kind != "Usage" {
-			b.leaveOut(day, kind+": "+description, amount)
-			return nil
+			return b.leaveOut(day, kind+": "+description, amount)
 		}
 		// The amount counts thousands or millions of tokens, as the unit says, else the description.
 		quantity, unit := line("line_item_usage_amount"), line("pricing_unit")+" "+description
 		if found := bedrockUsage.FindStringSubmatch(usageType); found != nil {
-			b.addLine(day, found[1], found[2]+found[3], description, amount, quantity, unit)
+			return b.addLine(day, found[1], found[2]+found[3], amount, quantity, unit)
 		} else if found := marketplaceUsage.FindStringSubmatch(usageType); found != nil && edition {
-			b.addLine(day, name, found[1], description, amount, quantity, unit)
-		} else {
-			b.leaveOut(day, usageType, amount)
+			return b.addLine(day, name, found[1], amount, quantity, unit)
 		}
-		return nil
+		return b.leaveOut(day, usageType, amount)
 	})
-}
-
-// addLine adds what was used of a model. kind has the words that say what it was.
-func (b *Bill) addLine(day Day, name, kind, description string, amount Amount, quantity, unit string) {
-	kind = strings.ToLower(kind)
-	tier := ""
-	for _, t := range []string{plugins.BatchTier, "flex", "priority"} {
-		if strings.Contains(kind, t) {
-			tier = t
-		}
-	}
-	b.Costs = append(b.Costs, Cost{Day: day, Model: name, Tier: tier, Description: description, Amount: amount})
-	tokens, ok := tokensIn(quantity, unit)
-	if !ok {
-		b.WithoutTokens[name] = true
-		return
-	}
-	u := Usage{Day: day, Model: name, Tier: tier}
-	switch {
-	case strings.Contains(kind, "write") && (strings.Contains(kind, "1h") || strings.Contains(kind, "hour")):
-		u.Tokens[CacheWrite1h] = tokens
-	case strings.Contains(kind, "write"):
-		u.Tokens[CacheWrite] = tokens
-	case strings.Contains(kind, "cach"):
-		u.Tokens[CacheRead] = tokens
-	case strings.Contains(kind, "output"):
-		u.Tokens[Output] = tokens
-	default:
-		u.Tokens[Input] = tokens
-	}
-	b.Usage = append(b.Usage, u)
-}
-
-// tokensIn is a quantity in tokens. ok is false if the unit is not known.
-func tokensIn(quantity, unit string) (tokens int64, ok bool) {
-	unit = strings.ToLower(unit)
-	factor := int64(0)
-	switch {
-	case strings.Contains(unit, "1k token"), strings.Contains(unit, "1k input"), strings.Contains(unit, "1k output"), strings.Contains(unit, "thousand"):
-		factor = 1000
-	case strings.Contains(unit, "1m token"), strings.Contains(unit, "million"):
-		factor = 1_000_000
-	case unit == "tokens":
-		factor = 1
-	}
-	if _, err := ParseAmount(quantity, 0); err != nil || factor == 0 {
-		return 0, false
-	}
-	n, _ := new(big.Rat).SetString(quantity) // ParseAmount has read it
-	n.Mul(n, new(big.Rat).SetInt64(factor))
-	integer, ok := new(big.Int).SetString(n.FloatString(0), 10)
-	return integer.Int64(), ok && integer.IsInt64()
-}
-
-// leaveOut adds an amount to what cannot be compared. Amounts of a day with the same description
-// are one.
-func (b *Bill) leaveOut(day Day, description string, amount Amount) {
-	if amount.Nanodollars == 0 {
-		return
-	}
-	for i := range b.Incomparable {
-		if item := &b.Incomparable[i]; item.Day != nil && *item.Day == day && item.Description == description {
-			item.Amount = item.Amount.Plus(plugins.KnownCost(amount.Nanodollars))
-			return
-		}
-	}
-	b.Incomparable = append(b.Incomparable, Item{&day, description, plugins.KnownCost(amount.Nanodollars)})
 }
 
 // timeDay is the day of a time as exports write it.

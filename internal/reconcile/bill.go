@@ -171,8 +171,7 @@ type Bill struct {
 	// generations are what the provider states of single calls, nil if it states nothing of them.
 	generations *generations
 
-	file   string             // the path of the export that is read, "" for a reader
-	fileOf map[lineKey]string // the path of the export that has a line
+	exports *exportLines // of a bill of files
 }
 
 // Usage is what one key used of a model on a day.
@@ -187,8 +186,8 @@ type Usage struct {
 type Cost struct {
 	Day Day
 	// Model is "" for what no model did, such as searches.
-	Model, Tier, Description string
-	Amount                   Amount
+	Model  string
+	Amount Amount
 	// Search is true for the cost of searches.
 	Search bool
 }
@@ -217,14 +216,11 @@ func ParseAmount(text string, power int) (Amount, error) {
 			return Amount{plugins.Nanodollars(n), roundingOf(decimals)}, nil
 		}
 	}
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-	number, ok := new(big.Rat), false
-	if size := strings.TrimLeft(exponent, "+-"); len(text) <= 64 && len(size) <= 2 && strings.Trim(text, "+-.0123456789eE") == "" {
-		number, ok = number.SetString(text)
-	}
+	number, ok := parseDecimal(text)
 	if !ok {
 		return Amount{}, fmt.Errorf("%q is not a decimal amount", text)
 	}
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	_, fraction, _ = strings.Cut(mantissa, ".")
 	decimals := len(fraction) + power
 	if exponent != "" {
@@ -239,6 +235,15 @@ func ParseAmount(text string, power int) (Amount, error) {
 		return Amount{}, fmt.Errorf("the amount %q is out of range", text)
 	}
 	return Amount{plugins.Nanodollars(integer.Int64()), roundingOf(decimals)}, nil
+}
+
+// parseDecimal reads a decimal number, whose exponent may have two digits.
+func parseDecimal(text string) (*big.Rat, bool) {
+	_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	if len(text) > 64 || len(strings.TrimLeft(exponent, "+-")) > 2 || strings.Trim(text, "+-.0123456789eE") != "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(text)
 }
 
 // roundingOf returns how far an amount with so many digits after the point may be from the exact one.

@@ -308,6 +308,9 @@ func (c *comparison) listIncomparable() {
 			c.report.Incomparable = append(c.report.Incomparable, item)
 		}
 	}
+	for _, model := range slices.Sorted(maps.Keys(c.withoutTokens)) {
+		c.report.Incomparable = append(c.report.Incomparable, Item{Description: model + ": the tokens, which the bill does not state; only costs are compared"})
+	}
 	if n := c.records.subscriptions; n > 0 {
 		c.report.Incomparable = append(c.report.Incomparable, Item{
 			Description: fmt.Sprintf("calls that a subscription paid, at list prices: %d", n),

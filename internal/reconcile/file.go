@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -19,28 +19,29 @@ import (
 // export has.
 type row func(columns ...string) string
 
-// lineKey is the hash of what says what a line is for.
-type lineKey [sha256.Size]byte
+// maxRow bounds a row of an export, in bytes. A quote without an end would make the rest of the file one.
+const maxRow = 16 << 20
 
-// otherFile returns the file that had a line with the same values of some columns, "" if no other has.
-// One file may have such lines twice, because exports can leave out columns.
-func (b *Bill) otherFile(line row, columns []string) string {
-	hash := sha256.New()
-	for _, column := range columns {
-		fmt.Fprintf(hash, "%q", line(column))
+// boundedRows reads an export until a row has more than maxRow bytes.
+type boundedRows struct {
+	io.Reader
+	left int // bytes of the row
+}
+
+func (b *boundedRows) Read(p []byte) (n int, err error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("a row has more than %d bytes: look for a quote without an end", maxRow)
 	}
-	key := lineKey(hash.Sum(nil))
-	if other, ok := b.fileOf[key]; ok && other != b.file {
-		return other
-	}
-	b.fileOf[key] = b.file
-	return ""
+	n, err = b.Reader.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // readRows calls each with the lines of a billing export: CSV, JSON lines, or a JSON array, also
 // compressed by gzip. Names of columns of CSV are compared without case and punctuation, so that
-// sku.description is also sku_description and "SKU description".
-func readRows(r io.Reader, each func(row) error) error {
+// sku.description is also sku_description and "SKU description". The export must have one of each list of
+// needed columns; JSON leaves out what is null.
+func readRows(r io.Reader, needed [][]string, each func(row) error) error {
 	in := bufio.NewReader(r)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(in)
@@ -54,18 +55,28 @@ func readRows(r io.Reader, each func(row) error) error {
 			return err
 		}
 	}
+	bounded := &boundedRows{in, maxRow}
+	next := func(line row) error {
+		bounded.left = maxRow
+		return each(line)
+	}
 	switch start, err := in.Peek(1); {
 	case errors.Is(err, io.EOF):
 		return errors.New("the file is empty")
 	case err != nil:
 		return err
 	case start[0] == '{' || start[0] == '[':
-		return readJSON(in, start[0] == '[', each)
+		return readJSON(bounded, start[0] == '[', needed, next)
 	}
-	return readCSV(in, each)
+	return readCSV(bounded, needed, next)
 }
 
-func readCSV(r io.Reader, each func(row) error) error {
+// missingColumn is the error for an export that has none of some columns.
+func missingColumn(names []string) error {
+	return fmt.Errorf("the export has no %s: export this column, too", strings.Join(names, " and no "))
+}
+
+func readCSV(r io.Reader, needed [][]string, each func(row) error) error {
 	lines := csv.NewReader(r)
 	lines.ReuseRecord = true
 	heading, err := lines.Read()
@@ -75,6 +86,11 @@ func readCSV(r io.Reader, each func(row) error) error {
 	columns := make(map[string]int, len(heading))
 	for i, name := range heading {
 		columns[columnName(name)] = i
+	}
+	for _, names := range needed {
+		if !slices.ContainsFunc(names, func(name string) bool { _, ok := columns[columnName(name)]; return ok }) {
+			return missingColumn(names)
+		}
 	}
 	for {
 		line, err := lines.Read()
@@ -99,19 +115,25 @@ func readCSV(r io.Reader, each func(row) error) error {
 	}
 }
 
-func readJSON(r io.Reader, array bool, each func(row) error) error {
+func readJSON(r io.Reader, array bool, needed [][]string, each func(row) error) error {
+	missing := slices.Clone(needed) // in all rows so far
 	d := json.NewDecoder(r)
 	if array {
 		if _, err := d.Token(); err != nil {
 			return err
 		}
 	}
-	for n := 1; d.More(); n++ {
+	n := 0
+	for d.More() {
+		n++
 		var object json.RawMessage
 		if err := d.Decode(&object); err != nil {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 		values := gjson.ParseBytes(object)
+		missing = slices.DeleteFunc(missing, func(names []string) bool {
+			return slices.ContainsFunc(names, func(name string) bool { return values.Get(name).Exists() })
+		})
 		err := each(func(names ...string) string {
 			for _, name := range names {
 				if v := values.Get(name); v.Type == gjson.Number {
@@ -133,6 +155,9 @@ func readJSON(r io.Reader, array bool, each func(row) error) error {
 	}
 	switch _, err := d.Token(); {
 	case errors.Is(err, io.EOF):
+		if n > 0 && len(missing) > 0 {
+			return missingColumn(missing[0])
+		}
 		return nil
 	case err != nil:
 		return fmt.Errorf("after the last row: %w", err)

@@ -3,9 +3,14 @@ package reconcile
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +153,20 @@ func TestBrokenExports(t *testing.T) {
 			t.Errorf("%.40q: %v, expected %q", text, err, want)
 		}
 	}
+	for _, list := range [][][]string{awsColumns, googleColumns} {
+		for i, names := range list {
+			heading := "other"
+			for _, present := range slices.Concat(list[:i], list[i+1:]) {
+				heading += "," + present[0]
+			}
+			for text, want := range map[string]bool{heading: true, heading + "," + names[0]: false, "{}": true, "[]": false} {
+				err := readRows(strings.NewReader(text), list, func(row) error { return nil })
+				if missing := err != nil && strings.Contains(err.Error(), "has no "); missing != want {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+		}
+	}
 	if err := NewFileBill("vertex").AddGoogle(strings.NewReader("a\n1\n")); err == nil || !strings.Contains(err.Error(), "no sku.description") {
 		t.Error(err)
 	}
@@ -194,7 +213,7 @@ func TestExportsThatOverlap(t *testing.T) {
 	}
 	t.Chdir(folder)
 	bill, err := Source{Provider: "aws", Files: []string{"cur-1.csv", "cur-*.csv", filepath.Join(folder, "cur-1.csv"), "link.csv"}}.Read(t.Context(), month)
-	if err != nil || len(bill.Costs) != 5 {
+	if err != nil || len(bill.Costs) != 1 || bill.Costs[0].Amount.Nanodollars != 5*400_000 {
 		t.Errorf("%v, %+v", err, bill)
 	}
 	_, err = Source{Provider: "aws", Files: []string{"*.csv"}}.Read(t.Context(), month)
@@ -221,13 +240,90 @@ func TestGoogleExportsThatOverlap(t *testing.T) {
 		}
 	}
 	bill, err := Source{Provider: "google", Files: []string{"a.json", "b.json", "a.csv"}}.Read(t.Context(), month)
-	if err != nil || len(bill.Costs) != 5 {
+	if err != nil || len(bill.Costs) != 1 || bill.Costs[0].Amount.Nanodollars != 5*300_000 {
 		t.Errorf("%v, %+v", err, bill)
 	}
 	for _, files := range [][]string{{"b.json", "c.json"}, {"a.csv", "b.csv"}} {
 		_, err := Source{Provider: "google", Files: files}.Read(t.Context(), month)
 		if err == nil || !strings.Contains(err.Error(), files[0]) || !strings.Contains(err.Error(), files[1]) || !strings.Contains(err.Error(), "each line once") {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// A part of a compressed export is an error, and so is a row without an end. Columns may stand in any order.
+func TestDamagedExports(t *testing.T) {
+	var compressed bytes.Buffer
+	z := gzip.NewWriter(&compressed)
+	fmt.Fprint(z, cur)
+	z.Close()
+	for size := range compressed.Len() {
+		if err := NewFileBill("bedrock").AddAWS(bytes.NewReader(compressed.Bytes()[:size])); err == nil {
+			t.Errorf("%d bytes of %d are taken for all", size, compressed.Len())
+		}
+	}
+	endless := io.MultiReader(strings.NewReader(cur+"\""), io.LimitReader(zeros{}, 1<<40))
+	if err := NewFileBill("bedrock").AddAWS(endless); err == nil || !strings.Contains(err.Error(), "a quote without an end") {
+		t.Error(err)
+	}
+	lines, err := csv.NewReader(strings.NewReader(cur)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reversed strings.Builder
+	w := csv.NewWriter(&reversed)
+	for _, line := range lines {
+		slices.Reverse(line)
+		if err := w.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Flush()
+	one, other := NewFileBill("bedrock"), NewFileBill("bedrock")
+	if err := errors.Join(one.AddAWS(strings.NewReader(cur)), other.AddAWS(strings.NewReader(reversed.String()))); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(one.Costs, other.Costs) || !reflect.DeepEqual(one.Usage, other.Usage) || len(one.Costs) == 0 {
+		t.Errorf("%+v, reversed %+v", one.Costs, other.Costs)
+	}
+}
+
+// zeros are bytes without an end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// The memory of a bill does not grow with the texts of its lines.
+func TestExportOfManyLines(t *testing.T) {
+	heading, line, _ := strings.Cut(cur, "\n")
+	line, _, _ = strings.Cut(line, "\n")
+	in, out := io.Pipe()
+	const lines = 50_000
+	go func() {
+		fmt.Fprintln(out, heading+",line_item_resource_id,note")
+		for i := range lines {
+			fmt.Fprintf(out, "%s,%d,%s\n", line, i, strings.Repeat("x", 2000))
+		}
+		out.Close()
+	}()
+	bill := NewFileBill("bedrock")
+	if err := bill.AddAWS(in); err != nil {
+		t.Fatal(err)
+	}
+	if len(bill.Costs) != 1 || len(bill.Usage) != 1 || bill.Costs[0].Amount.Nanodollars != lines*400_000 || bill.Usage[0].Tokens[Input] != lines*1500 || len(bill.exports.texts) != 1 {
+		t.Errorf("%d costs, %d usages: %+v", len(bill.Costs), len(bill.Usage), bill.Costs[0])
+	}
+}
+
+// Amounts that overflow are an error where they are read.
+func TestExportsThatOverflow(t *testing.T) {
+	for _, huge := range [][2]string{{",0.0004,", ",9000000000,"}, {",1.5,", ",9000000000000000,"}, {",1.5,", ",9000000000000000000,"}} {
+		text := strings.Replace(cur, huge[0], huge[1], 1)
+		if err := NewFileBill("bedrock").AddAWS(strings.NewReader(text)); !errors.Is(err, ErrOverflow) {
+			t.Errorf("%.200q: %v", text, err)
 		}
 	}
 }

@@ -34,18 +34,20 @@ var googleKey = []string{
 	"credits", "invoice", "invoice.month", "cost_type", "adjustment_info", "transaction_type", "seller_name", "subscription", "price",
 }
 
+// googleColumns are those without which an export cannot be compared.
+var googleColumns = [][]string{
+	{"sku.description", "sku_description"}, {"usage_start_time", "usage_start_date"}, {"cost", "unrounded_cost"}, {"currency"}, {"usage.amount", "usage_amount"},
+}
+
 // AddGoogle adds the lines for models of a Cloud Billing export, as CSV or JSON.
 // https://docs.cloud.google.com/billing/docs/how-to/export-data-bigquery-tables/standard-usage
 func (b *Bill) AddGoogle(r io.Reader) error {
-	return readRows(r, func(line row) error {
+	return readRows(r, googleColumns, func(line row) error {
 		sku := line("sku.description", "sku_description")
-		if sku == "" {
-			return fmt.Errorf("the export has no sku.description")
-		}
 		if lower := strings.ToLower(sku); !strings.Contains(lower, "gemini") && !strings.Contains(lower, "claude") {
 			return nil
 		}
-		if other := b.otherFile(line, googleKey); other != "" {
+		if other := b.exports.otherFile(line, googleKey); other != "" {
 			return fmt.Errorf("the usage %s of %s is in %s, too: give each line once. Put lines that are rightly the same into one file", sku, line("usage_start_time", "usage_start_date"), other)
 		}
 		day, err := timeDay(line("usage_start_time", "usage_start_date"))
@@ -65,16 +67,16 @@ func (b *Bill) AddGoogle(r io.Reader) error {
 			if err != nil {
 				return fmt.Errorf("credits: %w", err)
 			}
-			b.leaveOut(day, "credit: "+credit.Get("name").Str, reduction)
+			if err := b.leaveOut(day, "credit: "+credit.Get("name").Str, reduction); err != nil {
+				return err
+			}
 		}
 		lower := strings.ToLower(sku)
 		kind := line("cost_type")
 		if kind != "" && kind != "regular" || strings.Contains(lower, "storage") || !strings.Contains(lower, "put") && !strings.Contains(lower, "cach") {
-			b.leaveOut(day, sku, amount)
-			return nil
+			return b.leaveOut(day, sku, amount)
 		}
-		b.addLine(day, sku, lower, sku, amount, line("usage.amount", "usage_amount"), "tokens")
-		return nil
+		return b.addLine(day, sku, lower, amount, line("usage.amount", "usage_amount"), "tokens")
 	})
 }
 
@@ -87,12 +89,11 @@ func conversionRate(currency, rate string) (*big.Rat, error) {
 	if rate == "" {
 		return nil, fmt.Errorf("%w: export the column currency_conversion_rate, too", notDollars)
 	}
-	n, err := ParseAmount(rate, 0)
-	if err != nil || n.Nanodollars <= 0 {
+	n, ok := parseDecimal(rate)
+	if !ok || n.Sign() <= 0 {
 		return nil, fmt.Errorf("currency_conversion_rate: %q is no rate", rate)
 	}
-	exact, _ := new(big.Rat).SetString(rate) // ParseAmount has read it
-	return exact, nil
+	return n, nil
 }
 
 // parseConverted reads an amount in a currency of which a US dollar is rate.

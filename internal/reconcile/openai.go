@@ -106,9 +106,9 @@ func (o *openAI) addCost(day Day, result gjson.Result) error {
 		o.bill.CostsByDay = true
 		o.bill.Costs = append(o.bill.Costs, Cost{Day: day, Amount: n})
 	case strings.HasPrefix(item, "web search"):
-		o.bill.Costs = append(o.bill.Costs, Cost{Day: day, Description: item, Amount: n, Search: true})
+		o.bill.Costs = append(o.bill.Costs, Cost{Day: day, Amount: n, Search: true})
 	case ofModel && n.Nanodollars >= 0:
-		o.bill.Costs = append(o.bill.Costs, Cost{Day: day, Model: model, Description: item, Amount: n})
+		o.bill.Costs = append(o.bill.Costs, Cost{Day: day, Model: model, Amount: n})
 	case n.Nanodollars != 0:
 		o.bill.Incomparable = append(o.bill.Incomparable, Item{&day, item, plugins.KnownCost(n.Nanodollars)})
 	}

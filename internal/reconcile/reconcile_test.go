@@ -89,8 +89,9 @@ type vendor struct {
 	decimals int
 	// byDay leaves out what the costs are of.
 	byDay bool
-	// zone is the time zone of the bill's days, in hours.
-	zone int
+	// zone is the time zone of the bill's days, in hours. clocks change it by an hour from changed on.
+	zone, clocks int
+	changed      time.Time
 	// hides is the status that the provider answers to questions for single calls, 0 if it states them.
 	hides int
 	// lines are further lines of the costs.
@@ -140,7 +141,13 @@ func mustDayOr(text string, days []Day) Day {
 	return mustDay(text)
 }
 
-func (v *vendor) day(c *billedCall) Day { return DayOf(c.Start.Add(time.Duration(v.zone) * time.Hour)) }
+func (v *vendor) day(c *billedCall) Day {
+	zone := v.zone
+	if !c.Start.Before(v.changed) {
+		zone += v.clocks
+	}
+	return DayOf(c.Start.Add(time.Duration(zone) * time.Hour))
+}
 
 func (v *vendor) usage(results map[Day][]any) {
 	type key struct {
@@ -460,6 +467,30 @@ func checkTimeZone(t *testing.T, r *Report) {
 	t.Helper()
 	if r.Agrees || slices.ContainsFunc(r.Differences, func(d Difference) bool { return d.Reason != TimeZone || !strings.HasSuffix(d.Explanation, "UTC-8") }) {
 		t.Errorf("found %q", reasonsOf(r))
+	}
+}
+
+// The days of a bill are those of a time zone whose clocks are changed within the month. What else differs is
+// found.
+func TestSummerTime(t *testing.T) {
+	for city, c := range map[string]struct {
+		provider     string
+		zone, clocks int
+		changed      time.Time
+	}{
+		"Berlin":   {"anthropic", 2, -1, time.Date(2026, 10, 25, 1, 0, 0, 0, time.UTC)},
+		"London":   {"vertex", 1, -1, time.Date(2026, 10, 25, 1, 0, 0, 0, time.UTC)},
+		"Sydney":   {"openai", 10, 1, time.Date(2026, 10, 3, 16, 0, 0, 0, time.UTC)},
+		"a spring": {"bedrock", 0, 1, time.Date(2026, 10, 25, 1, 0, 0, 0, time.UTC)},
+	} {
+		s := newScene(c.provider)
+		s.vendor.zone, s.vendor.clocks, s.vendor.changed = c.zone, c.clocks, c.changed
+		s.vendor.calls = append(s.vendor.calls, billedCall{s.recorded[s.on(20, 12)], "key_other"})
+		report := s.compare(t)
+		others := slices.DeleteFunc(slices.Clone(report.Differences), func(d Difference) bool { return d.Reason == TimeZone })
+		if len(others) != 1 || others[0].Reason != Outside || others[0].Day != mustDay("2026-10-20") || len(report.Differences) < 8 {
+			t.Errorf("%s: found %q", city, reasonsOf(report))
+		}
 	}
 }
 

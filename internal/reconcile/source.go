@@ -144,7 +144,7 @@ func (f fileBill) addFile(bill *Bill, path string) error {
 		return err
 	}
 	defer file.Close()
-	bill.file = path
+	bill.exports.file = path
 	if err := f.add(bill, file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -16,7 +17,22 @@ type shift struct {
 	byEnd bool
 	// zone is the time zone, in hours east of UTC.
 	zone hours
+	// sunday is the day on which the clocks are put forward or back, and after the zone from then on. 0 is
+	// a day without a change.
+	sunday Day
+	after  hours
 }
+
+// zoneAt returns the time zone at an hour. Clocks are changed at night, when both zones have the same day.
+func (s shift) zoneAt(hour hours) hours {
+	if noon := hours(s.sunday)*24 + 12 - s.zone; s.sunday != 0 && hour >= noon {
+		return s.after
+	}
+	return s.zone
+}
+
+// isSunday reports whether clocks may be changed on a day.
+func (d Day) isSunday() bool { return d.Time().Weekday() == time.Sunday }
 
 // byDay returns the totals of each day, with calls assigned to days by s.
 func (r *Records) byDay(s shift) map[group]*Totals {
@@ -27,7 +43,7 @@ func (r *Records) byDay(s shift) map[group]*Totals {
 			if s.byEnd {
 				hour = at.end
 			}
-			g := group{dayOfHour(hour + s.zone), series}
+			g := group{dayOfHour(hour + s.zoneAt(hour)), series}
 			if days[g] == nil {
 				days[g] = new(Totals)
 			}
@@ -80,6 +96,16 @@ func (c *comparison) explainShift() {
 		consider(shift{zone: -zone}, 3)
 		consider(shift{zone: zone}, 3)
 	}
+	if zone := best.zone; !best.byEnd {
+		for day := c.Window.From; day < c.Window.To; day++ {
+			for _, other := range []hours{zone - 1, zone + 1} {
+				if day.isSunday() {
+					consider(shift{zone: zone, sunday: day, after: other}, 3)
+					consider(shift{zone: other, sunday: day, after: zone}, 3)
+				}
+			}
+		}
+	}
 	if best == (shift{}) {
 		return
 	}
@@ -94,8 +120,11 @@ func (c *comparison) explainShift() {
 			continue
 		}
 		reason, explanation := Timing, "the bill has calls on the day on which their answers end; records, on the day on which calls begin"
-		if best.zone != 0 {
+		if !best.byEnd {
 			reason, explanation = TimeZone, fmt.Sprintf("the days of the bill are those of UTC%+d", best.zone)
+			if best.sunday != 0 {
+				explanation += fmt.Sprintf(", and from %s on of UTC%+d", best.sunday, best.after)
+			}
 		}
 		c.explain(g, part, reason, explanation, func(d *Difference) { d.Cost = plugins.KnownCost(after.Cost - before.Cost) })
 	}
