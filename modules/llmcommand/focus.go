@@ -76,8 +76,8 @@ var focusColumns = []struct {
 	{"RegionName", func(c *charge) string { return c.text("inference_geo") }},
 	{"AvailabilityZone", always("")},
 	{"ResourceId", func(c *charge) string { return c.text("model") }},
-	{"ResourceName", func(c *charge) string { return c.text("model") }},
-	{"ResourceType", always("Model")},
+	{"ResourceName", always("")}, // a model has no name beside its id
+	{"ResourceType", func(c *charge) string { return ifAny(c.text("model"), "Model") }},
 	{"SkuId", sku},
 	{"SkuMeter", func(c *charge) string { return c.unit }},
 	{"SkuPriceDetails", func(c *charge) string {
@@ -193,11 +193,13 @@ func ifAny(other, value string) string {
 
 func always(value string) func(*charge) string { return func(*charge) string { return value } }
 func cost(c *charge) string                    { return c.text("cost") }
-func accountOf(c *charge) string               { return cmp.Or(c.text("account"), c.text("provider")) }
+func accountOf(c *charge) string               { return cmp.Or(c.text("account"), provider(c)) }
 func sku(c *charge) string {
-	return cmp.Or(c.text("model"), c.text("request_model"), c.text("provider"))
+	return cmp.Or(c.text("model"), c.text("request_model"), provider(c))
 }
-func provider(c *charge) string    { return c.text("provider") }
+
+// provider is not null in FOCUS. Who reports calls may leave it out.
+func provider(c *charge) string    { return cmp.Or(c.text("provider"), "unknown") }
 func focusTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // focusOutput writes a charge for each call that has a cost. FOCUS knows no charge whose cost is
