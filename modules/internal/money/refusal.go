@@ -37,6 +37,8 @@ func notPriced(s Spending, budgets budgetHolds) *plugins.Error {
 	switch {
 	case s.Record.Dialect == plugins.Runs && observe.IsAgentSession(s.Record.Path):
 		e = plugins.Invalid("agent", "The agent runs at the provider after this call has ended, without a bound, and cannot be %s.", counted)
+	case s.Call.RunsAgents():
+		e = plugins.Invalid("model", "The model '%s' runs several agents for each answer, without a bound, and cannot be %s.", s.Model, counted)
 	case s.Model == "":
 		e = plugins.Invalid("", "What this call uses is not known before the call has ended, and cannot be %s.", counted)
 	}

@@ -94,6 +94,9 @@ func (c *Call) Cost(u plugins.Usage, tier string) (cost plugins.Cost) {
 	return cost
 }
 
+// RunsAgents reports whether the model runs several agents for each answer. c may be nil.
+func (c *Call) RunsAgents() bool { return c != nil && c.Model != nil && runsAgents(c.Model) }
+
 // Hosted reports whether the request has tools that the provider runs and bills. c may be nil.
 func (c *Call) Hosted() bool { return c != nil && c.demand != nil && c.demand.Hosted }
 

@@ -126,6 +126,13 @@ func TestAgentsWithoutALimitAreRefused(t *testing.T) {
 		`"multi_agent":{"enabled":false}`:                             false,
 		`"multi_agent":null`:                                          false,
 		`"agents":[{"name":"a"}]`:                                     true,
+		`"multi_agent":"auto"`:                                        true,
+		`"multi_agent":true`:                                          true,
+		`"multi_agent":2`:                                             true,
+		`"multiagent":{"type":"coordinator"}`:                         true,
+		`"callable_agents":["agent_1"]`:                               true,
+		`"sub_agents":[]`:                                             true,
+		`"delegation":{"enabled":false}`:                              false,
 	} {
 		err := JSON(plugins.Responses, objectOf(`{"input":"hi",`+fields+`}`)).Check()
 		if (err != nil) != refused {
@@ -133,6 +140,17 @@ func TestAgentsWithoutALimitAreRefused(t *testing.T) {
 		}
 		if e, ok := err.(*plugins.Error); refused && (!ok || e.Code != "model_not_priced" || !strings.Contains(fields, e.Param) || e.Param == "") { //nolint:errorlint // Check returns no other
 			t.Errorf("%s: %+v", fields, err)
+		}
+	}
+}
+
+// No bound is known of a model that runs several agents for each answer.
+func TestModelsThatRunAgents(t *testing.T) {
+	for _, id := range []string{"grok-4.20-multi-agent-0309", "x-ai/grok-4.20-multi-agent", "grok-4.20-0309-reasoning"} {
+		m := &catalog.Model{ID: id, Provider: "xai"}
+		c := &Call{Request: JSON(plugins.Responses, objectOf(`{"input":"hi","max_output_tokens":10}`)), Model: m, Read: func() *Demand { return new(Demand) }}
+		if known, agents := c.MaxUsage(0).Usage.Output.Valid, strings.Contains(id, "multi-agent"); known == agents || c.RunsAgents() != agents {
+			t.Errorf("%s: a bound is known: %t", id, known)
 		}
 	}
 }

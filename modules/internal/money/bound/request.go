@@ -107,7 +107,7 @@ func prompts(v gjson.Result) (n int64) {
 func (r Request) Uses(m *catalog.Model, reads *Demand, bytes, limit int64) (u plugins.Usage, ok bool) {
 	requested, err := r.OutputLimit()
 	switch {
-	case err != nil:
+	case err != nil, runsAgents(m):
 		return u, false
 	case r.Dialect == plugins.Embeddings:
 		u = reads.Usage(m, UpperBound, bytes, 0, 1)
@@ -143,7 +143,7 @@ var ModelFields = []string{"models", "fallbacks", "agent_id"}
 var unboundFields = append([]string{"file_url", "file_id"}, ModelFields...)
 
 // boundFields are fields that tell what a request may cost, beside the limits of its output.
-var boundFields = append([]string{"model", "n", "best_of", "service_tier", "tools"}, ModelFields...)
+var boundFields = slices.Concat([]string{"model", "n", "best_of", "service_tier", "tools"}, ModelFields, spawningFields)
 
 // Check refuses a request that does not tell what it may cost.
 func (r Request) Check() (err error) {
@@ -174,7 +174,7 @@ func (r Request) Check() (err error) {
 		return err
 	}
 	for _, field := range spawningFields {
-		if v := r.Get(field); v.IsObject() && v.Get("enabled").Type != gjson.False || v.IsArray() || v.Type == gjson.True {
+		if v := r.Get(field); v.Type != gjson.Null && v.Type != gjson.False && (!v.IsObject() || v.Get("enabled").Type != gjson.False) {
 			return plugins.Invalid(field, "'%s' lets the call run agents without a limit, so that neither credits nor a budget can bound what it costs: leave '%s' out.", field, field).
 				WithCode("model_not_priced")
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // What vendors state of their APIs, and the catalogue does not have.
@@ -83,8 +84,17 @@ func namesFetched(v gjson.Result, depth int) (found bool) {
 const maxOptionDepth = 8
 
 // spawningFields are options by which one call runs several agents, without a limit of how
-// many (https://developers.openai.com/api/docs/guides/responses-multi-agent).
-var spawningFields = []string{"multi_agent", "delegation", "agents", "subagents"}
+// many (https://developers.openai.com/api/docs/guides/responses-multi-agent,
+// https://platform.claude.com/docs/en/managed-agents/multi-agent).
+var spawningFields = []string{"multi_agent", "multiagent", "delegation", "agents", "callable_agents", "subagents", "sub_agents"}
+
+// agentModels are parts of the names of models that run several agents for each answer, of which all
+// read and write what is billed (https://docs.x.ai/docs/guides/multi-agent).
+var agentModels = []string{"multi-agent"}
+
+func runsAgents(m *catalog.Model) bool {
+	return slices.ContainsFunc(agentModels, func(part string) bool { return strings.Contains(m.ID, part) })
+}
 
 // searchModels are parts of the names of models that search the web for each answer
 // (https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat).
