@@ -56,7 +56,7 @@ type recordCount struct {
 	Exchanges int64 `json:",omitempty"`
 }
 
-// sealedText is what the file has, as JSON. Losses are in the form of lossWire.
+// sealedText is what the file has, as JSON with a sum. Losses are in the form of lossWire.
 type sealedText struct {
 	Segments map[uint64]sealed
 	Losses   [][]byte
@@ -73,6 +73,9 @@ type sealed struct {
 	// Size is the size of the segment's file, in bytes; 0 for a segment without content, which
 	// has no file.
 	Size int64
+	// Index is the sum of the index in the file, which tells it from the file of another segment; 0
+	// if an older version of Weir listed it.
+	Index uint32 `json:",omitempty"`
 	// Newest is when the newest record was created, in milliseconds.
 	Newest int64
 	// Entries counts the entries with content. Lost counts those of them that have lost their
@@ -99,7 +102,10 @@ func (a *archive) open() error {
 	var t sealedText
 	text, err := os.ReadFile(filepath.Join(a.dir, sealedName))
 	if err == nil {
-		err = json.Unmarshal(text, &t)
+		err = parseSummed(text, &t)
+	}
+	if err != nil {
+		t = sealedText{}
 	}
 	if a.segments = t.Segments; a.segments == nil {
 		a.segments = map[uint64]sealed{}
@@ -124,7 +130,7 @@ func (a *archive) saveList() error {
 	a.mu.Unlock()
 	path := filepath.Join(a.dir, sealedName)
 	if err == nil {
-		err = replaceFile(path, text)
+		err = replaceFile(path, withSum(text))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -423,6 +429,11 @@ func (a *archive) damagedBlocks(number uint64) []uint32 {
 	return slices.Clone(a.segments[number].Damaged)
 }
 
+// isOf reports whether an index is that of the segment's file, or of the file that replaces it.
+func (s *sealed) isOf(index *sealedIndex) bool {
+	return s.Index == 0 || s.Index == index.sum || s.Next != nil && s.Next.isOf(index)
+}
+
 // erased counts the entries whose content erasures have removed.
 func (a *archive) erased() (n int64) {
 	a.mu.Lock()
@@ -462,7 +473,7 @@ func (a *archive) adopt(number uint64) error {
 	s := sealed{Size: size}
 	index, err := readIndex(f, size)
 	if err == nil {
-		s.Newest, s.Entries = int64(index.newest), index.entries()
+		s.Index, s.Newest, s.Entries = index.sum, int64(index.newest), index.entries()
 	} else {
 		err = fmt.Errorf("%s %w", path, err)
 		if info, statErr := f.Stat(); statErr == nil {

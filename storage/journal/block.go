@@ -56,6 +56,7 @@ type sealedWriter struct {
 	raw    [frameCount][]byte // the frames of this block
 	frame  []byte
 	blocks []uint32 // by ordinal: the number of the block that an entry is in
+	sum    uint32   // of the index, once it is written
 
 	// moved is where requests of the raw segment stand in the sealed segment.
 	moved   relocations
@@ -169,7 +170,9 @@ func (w *sealedWriter) finish(newest moment) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	if _, err := w.w.Write(appendIndex(nil, w.index, w.blocks, newest)); err != nil {
+	index := appendIndex(nil, w.index, w.blocks, newest)
+	w.sum = order.Uint32(index[len(index)-trailerSize+trailerHead:])
+	if _, err := w.w.Write(index); err != nil {
 		return err
 	}
 	return w.w.Flush()
@@ -217,7 +220,10 @@ type sealedIndex struct {
 	sum    uint32 // of the index, and so of the checksums of all frames
 }
 
-var errSealed = errors.New("is damaged: its index does not match its checksum")
+var (
+	errSealed = errors.New("is damaged: its index does not match its checksum")
+	errOther  = errors.New("is not the file that was sealed, but another one")
+)
 
 // appendIndex appends the index and the trailer.
 func appendIndex(b []byte, blocks []block, of []uint32, newest moment) []byte {

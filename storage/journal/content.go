@@ -109,7 +109,7 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	case errors.Is(err, errDamaged) && r.file != nil && r.segment == ref.Segment:
 		r.countLost(err)
 		return nil, nil
-	case errors.Is(err, errSealed), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, errSealed), errors.Is(err, errOther), errors.Is(err, fs.ErrNotExist):
 		r.j.archive.damaged(ref.Segment, nil, 0, err)
 		return nil, nil
 	case errors.Is(err, errDamaged): // of a raw segment, which counts it when it is sealed

@@ -36,7 +36,7 @@ type erasures struct {
 	records atomic.Pointer[erasedRecords]
 }
 
-// erasuresText is what the file has, as JSON.
+// erasuresText is what the file has, as JSON with a sum.
 type erasuresText struct {
 	// Generation counts the writes of the file.
 	Generation uint64
@@ -68,7 +68,7 @@ func readErasures(dir string) (t erasuresText, err error) {
 		return t, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &t)
+		err = parseSummed(text, &t)
 	}
 	if err != nil {
 		return erasuresText{}, fmt.Errorf("%s: %w", path, err)
@@ -91,7 +91,7 @@ func (t *erasuresText) reach() Reach {
 func (t *erasuresText) write(dir string) error {
 	text, err := json.Marshal(t)
 	if err == nil {
-		err = replaceFile(filepath.Join(dir, ErasuresName), text)
+		err = replaceFile(filepath.Join(dir, ErasuresName), withSum(text))
 	}
 	if err != nil {
 		return fmt.Errorf("the list of erasures cannot be written: %w", err)

@@ -158,7 +158,7 @@ func (w *rewriter) write(ctx context.Context, path string, erased func(ordinal u
 	if err != nil {
 		return next, 0, err
 	}
-	next.Size = info.Size()
+	next.Size, next.Index = info.Size(), w.to.sum
 	return next, damaged, nil
 }
 

@@ -107,7 +107,7 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 	if err != nil {
 		return as, 0, err
 	}
-	as.Size = info.Size()
+	as.Size, as.Index = info.Size(), z.w.sum
 	return as, damaged, nil
 }
 

@@ -28,10 +28,21 @@ type brokenFrame struct{ block, part int }
 
 // open opens a sealed segment in place of the segment that is open.
 func (r *contentReader) open(segment uint64) error {
-	r.rewrites = r.j.archive.rewrites.Load()
-	err := r.openFile(segmentPath(r.j.dir, segment, sealedSuffix))
 	r.segment = segment
-	return err
+	for {
+		r.rewrites = r.j.archive.rewrites.Load()
+		if err := r.openFile(segmentPath(r.j.dir, segment, sealedSuffix)); err != nil {
+			return err
+		}
+		listed, _ := r.j.archive.segment(segment)
+		if listed.isOf(r.index) {
+			return nil
+		}
+		r.Close()
+		if r.rewrites == r.j.archive.rewrites.Load() { // else the file was replaced meanwhile
+			return errOther
+		}
+	}
 }
 
 // openFile is open for the file of a sealed segment.
