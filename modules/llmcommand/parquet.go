@@ -70,9 +70,9 @@ func (f *dayFiles) finish() error {
 	if f.file == nil {
 		return nil
 	}
-	err := errors.Join(f.Close(), f.buf.Flush(), f.file.Sync())
+	err := errors.Join(f.Close(), f.buf.Flush(), f.file.Chmod(0o640), f.file.Sync(), f.file.Close())
 	if err == nil {
-		err = errors.Join(f.file.Chmod(0o640), f.file.Close(), os.Rename(f.file.Name(), filepath.Join(f.folder, f.day+".parquet")))
+		err = os.Rename(f.file.Name(), filepath.Join(f.folder, f.day+".parquet"))
 	}
 	if err != nil {
 		return errors.Join(err, f.abandon())

@@ -47,7 +47,10 @@ func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erase
 	}
 	next.Newest, next.RawEntries, next.Again, next.Erased = was.Newest, was.RawEntries, was.Again, was.Erased+removed
 	next.recordCount = was.recordCount.without(w.removed)
-	if err := cmp.Or(a.replace(number, was, &next), a.removeGrams(number)); err != nil {
+	if err := a.replace(number, was, &next); err != nil {
+		return err
+	}
+	if err := a.removeGrams(number); err != nil {
 		return err
 	}
 	if next.Size > 0 {
@@ -56,7 +59,10 @@ func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erase
 		err = errors.Join(os.Remove(path), os.Remove(path+temporarySuffix))
 	}
 	a.rewrites.Add(1)
-	if err := cmp.Or(err, SyncDir(a.dir)); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := SyncDir(a.dir); err != nil {
 		return err
 	}
 	a.mu.Lock()

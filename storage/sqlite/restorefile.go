@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,13 @@ import (
 func (b *Backend) RestoreFile(ctx context.Context) error {
 	fresh := b.path + ".new"
 	err := b.withWriter(func(w *writer) error {
-		err := errors.Join(remove(fresh), w.copyTo(ctx, fresh))
-		if err != nil {
-			err = errors.Join(err, remove(fresh))
+		if err := remove(fresh); err != nil {
+			return err
 		}
-		return err
+		if err := w.copyTo(ctx, fresh); err != nil {
+			return errors.Join(err, remove(fresh))
+		}
+		return nil
 	})
 	if err == nil {
 		err = b.Close()
@@ -42,8 +43,10 @@ func (b *Backend) replaceFile(fresh string) error {
 	if _, err := os.Stat(fresh); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	err := errors.Join(remove(b.path+"-wal"), remove(b.path+"-shm"))
-	return cmp.Or(err, os.Rename(fresh, b.path))
+	if err := errors.Join(remove(b.path+"-wal"), remove(b.path+"-shm")); err != nil {
+		return err
+	}
+	return os.Rename(fresh, b.path)
 }
 
 // copyTo writes a copy of the database that survives a power cut.

@@ -472,8 +472,8 @@ func TestRecordsDown(t *testing.T) {
 func TestSeriesForgetTotals(t *testing.T) {
 	cost, requests, e := dearRule(), dearRule(), new(Engine)
 	requests.Total = "requests"
-	e.series = e.share([]*Rule{cost, requests})
-	s := e.share([]*Rule{cost})[cost.question(0)]
+	e.series = e.seriesFor([]*Rule{cost, requests})
+	s := e.seriesFor([]*Rule{cost})[cost.question(0)]
 	if len(s.totals) != 1 || s.totals[storage.TotalKey(cost.Total)] == nil {
 		t.Errorf("the totals are %v", slices.Collect(maps.Keys(s.totals)))
 	}
@@ -505,7 +505,7 @@ func TestSeries(t *testing.T) {
 					time.Sleep(time.Duration(rand.IntN(3)) * over / 100)
 					time.Sleep(time.Minute - time.Duration(time.Now().UnixNano())%time.Minute)
 					now := storage.Millis(time.Now())
-					if e.series = e.share(rules); len(e.series) != 1 {
+					if e.series = e.seriesFor(rules); len(e.series) != 1 {
 						t.Fatalf("%d questions", len(e.series))
 					}
 					for _, r := range rules {
@@ -513,7 +513,7 @@ func TestSeries(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						whole, err := new(Engine).share([]*Rule{r})[r.question(0)].totalsAt(t.Context(), db, "acme", storage.TotalKey(r.Total), now)
+						whole, err := new(Engine).seriesFor([]*Rule{r})[r.question(0)].totalsAt(t.Context(), db, "acme", storage.TotalKey(r.Total), now)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -681,5 +681,34 @@ func TestSubjectsAreOneLine(t *testing.T) {
 	m := message{Firing: &control.Firing{Rule: "dear", Per: "user", Subject: "eve\r\nAlert: all is well\u2028\u202eevil\x1b[31m"}, Delivery: control.Delivery{State: control.StateFiring}}
 	if got, want := m.title(), "Firing: dear, user eve  Alert: all is well evil [31m"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Alerts of long ago are deleted, also those that follow more than a page of others that still fire.
+func TestPrune(t *testing.T) {
+	org := &control.Organisation{Log: openLog(t), Name: "acme", By: control.Actor{Key: "weir"}}
+	now := storage.Millis(time.Now())
+	recent := now - retention/2
+	add := func(id string, firedAt storage.Timestamp, resolvedAt *storage.Timestamp) {
+		f := &control.Firing{ID: id, Org: "acme", Rule: "dear", FiredAt: firedAt, ResolvedAt: resolvedAt}
+		if _, err := org.Fire(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range prunePage {
+		add(fmt.Sprint("alert_fires", i), 0, nil)
+	}
+	var old storage.Timestamp
+	for i := range 2 * prunePage {
+		add(fmt.Sprint("alert_old", i), 0, &old)
+	}
+	add("alert_resolved", 0, &recent)
+	add("alert_recent", recent, &recent)
+	if err := prune(t.Context(), org, now); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := org.Firings(t.Context(), control.Page{})
+	if err != nil || len(kept) != prunePage+2 || slices.ContainsFunc(kept, func(f *control.Firing) bool { return strings.HasPrefix(f.ID, "alert_old") }) {
+		t.Errorf("%d alerts are kept, %v", len(kept), err)
 	}
 }

@@ -105,7 +105,7 @@ func BenchmarkHundredRules(b *testing.B) {
 		e.Evaluate(b.Context(), at)
 	}
 	took := float64(processor() - began)
-	for _, w := range e.watched {
+	for _, w := range e.states {
 		if w.failed {
 			b.Error("a rule cannot be evaluated")
 		}

@@ -212,7 +212,7 @@ func (e *Engine) Redeliver(ctx context.Context, org *control.Organisation, id st
 		}
 		return nil
 	})
-	e.send()
+	e.wakeDelivery()
 	return f, err
 }
 

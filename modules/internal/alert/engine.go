@@ -3,13 +3,9 @@ package alert
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +18,8 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// Measure returns what a total that is not of records is now, by subject. Subjects whose total is
-// unknown are missing. With an error, there may be subjects besides; no alert is resolved then.
+// Measure returns the value, now, of a total that does not come from records, by subject. Unknown
+// subjects are missing. An error may come with some subjects: these can fire, but no alert is resolved.
 type Measure func(ctx context.Context, over time.Duration) (map[string]float64, error)
 
 // ErrNotYet is the error of a total that is not known yet, and will be.
@@ -58,11 +54,11 @@ type Engine struct {
 	done sync.WaitGroup
 
 	// What follows belongs to the goroutine that evaluates.
-	watched map[string]*ruleState // by the configuration of the rule
-	series  map[question]*series
-	version uint64  // of created
-	created []*Rule // the rules that were made while Weir runs
-	pruned  time.Time
+	states   map[string]*ruleState // by the identity of the rule
+	series   map[question]*series
+	version  uint64    // of created
+	created  []*Rule   // the rules that were made while Weir runs
+	prunedAt time.Time // when alerts of long ago were last deleted
 }
 
 // ruleState is what an engine remembers of a rule between two evaluations.
@@ -83,14 +79,6 @@ const (
 	calmMinutes = 3
 	// subjectLife is the time for which a subject without records counts as 0, in milliseconds.
 	subjectLife = storage.Timestamp(7 * 24 * time.Hour / time.Millisecond)
-	// retention is the time for which resolved alerts are kept, in milliseconds.
-	retention = storage.Timestamp(90 * 24 * time.Hour / time.Millisecond)
-	// shortestSlot is the shortest time in which an alert fires once for a subject.
-	shortestSlot = time.Hour
-	// maxSubjects bounds the subjects of a rule that fire at the same time, and othersSubject stands
-	// for all further ones.
-	maxSubjects   = 100
-	othersSubject = "(others)"
 	// evaluationTimeout bounds the queries of one rule.
 	evaluationTimeout = 30 * time.Second
 	// deliveryInterval is the pause between two searches for messages of other nodes.
@@ -99,7 +87,7 @@ const (
 
 // New returns an engine, which does nothing until Start.
 func New(o Options) *Engine {
-	return &Engine{Options: o, by: control.Actor{Key: "weir"}, wake: make(chan struct{}, 1), watched: make(map[string]*ruleState)}
+	return &Engine{Options: o, by: control.Actor{Key: "weir"}, wake: make(chan struct{}, 1), states: make(map[string]*ruleState)}
 }
 
 // Start begins to evaluate, at each full minute, and to send. Stop ends it.
@@ -151,6 +139,15 @@ func (e *Engine) ChannelNames() (names []string) {
 	return names
 }
 
+// Read reads a rule that is made while Weir runs.
+func (e *Engine) Read(text []byte) (*Rule, error) {
+	r := new(Rule)
+	if err := intake.Decode(text, r); err != nil {
+		return nil, err
+	}
+	return r, r.Provision(e.ChannelNames())
+}
+
 func (e *Engine) channel(name string) *Channel {
 	if i := slices.IndexFunc(e.Channels, func(c *Channel) bool { return c.Name == name }); i >= 0 {
 		return e.Channels[i]
@@ -160,57 +157,62 @@ func (e *Engine) channel(name string) *Channel {
 
 // Evaluate compares what each rule names, and keeps which alerts fire and which are resolved.
 func (e *Engine) Evaluate(ctx context.Context, now time.Time) {
-	org, err := e.Organisation()
-	var firing []*control.Firing
-	if err == nil {
-		firing, err = org.Firings(ctx, control.Page{List: control.Unresolved})
-	}
-	var rules []*Rule
-	if err == nil {
-		rules, err = e.rules(ctx, org)
-	}
+	org, rules, firing, err := e.load(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			e.Logger.Error("alerts cannot be evaluated", zap.Error(err))
 		}
 		return
 	}
-	byRule := make(map[string]map[string]*control.Firing)
-	for _, f := range firing {
-		if byRule[f.Rule] == nil {
-			byRule[f.Rule] = make(map[string]*control.Firing)
-		}
-		byRule[f.Rule][f.Subject] = f
-	}
 	at := storage.Millis(now.Truncate(time.Minute))
-	watched := make(map[string]*ruleState, len(rules))
+	states := make(map[string]*ruleState, len(rules))
 	for _, r := range rules {
-		w := e.watch(r)
-		watched[r.identity()] = w
+		states[r.identity()] = e.stateOf(r)
 	}
-	e.watched, e.series = watched, e.share(rules)
+	e.states, e.series = states, e.seriesFor(rules)
 	for _, r := range rules {
-		w := watched[r.identity()]
-		err := e.evaluate(ctx, org, r, w, byRule[r.Name], at)
-		if err != nil && !w.failed && ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
+		state := states[r.identity()]
+		err := e.evaluate(ctx, org, r, state, firing[r.Name], at)
+		if err != nil && !state.failed && ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
 			e.Logger.Error("an alert cannot be evaluated", zap.String("alert", r.Name), zap.Error(err))
 		}
-		w.failed = err != nil && !errors.Is(err, ErrNotYet)
-		delete(byRule, r.Name)
+		state.failed = err != nil && !errors.Is(err, ErrNotYet)
+		delete(firing, r.Name)
 	}
-	for name, rest := range byRule {
+	for name, rest := range firing {
 		if !strings.HasPrefix(name, channelRule) { // the rule is gone
 			for _, f := range rest {
 				e.resolve(ctx, org, f, at)
 			}
 		}
 	}
-	if now.Sub(e.pruned) > time.Hour {
-		e.pruned = now
+	if now.Sub(e.prunedAt) > time.Hour {
+		e.prunedAt = now
 		if err := prune(ctx, org, at); err != nil && ctx.Err() == nil {
 			e.Logger.Error("alerts of long ago are not deleted", zap.Error(err))
 		}
 	}
+}
+
+// load returns the organisation, its rules, and its alerts that fire by rule and subject.
+func (e *Engine) load(ctx context.Context) (*control.Organisation, []*Rule, map[string]map[string]*control.Firing, error) {
+	org, err := e.Organisation()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	unresolved, err := org.Firings(ctx, control.Page{List: control.Unresolved})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	firing := make(map[string]map[string]*control.Firing)
+	for _, f := range unresolved {
+		if firing[f.Rule] == nil {
+			firing[f.Rule] = make(map[string]*control.Firing)
+		}
+		firing[f.Rule][f.Subject] = f
+	}
+	rules, err := e.rules(ctx, org)
+	return org, rules, firing, err
 }
 
 // rules returns the rules of the configuration and those that were made while Weir runs.
@@ -243,22 +245,17 @@ func (e *Engine) Configured(name string) *Rule {
 	return nil
 }
 
-// identity is the same for rules that read and compare the same.
-func (r *Rule) identity() string {
-	return strings.Join([]string{r.Name, r.Condition(), string(r.Filter), r.Per}, "\n")
-}
-
-// watch returns what is remembered of a rule.
-func (e *Engine) watch(r *Rule) *ruleState {
-	if w := e.watched[r.identity()]; w != nil {
-		return w
+// stateOf returns what is remembered of a rule.
+func (e *Engine) stateOf(r *Rule) *ruleState {
+	if state := e.states[r.identity()]; state != nil {
+		return state
 	}
 	return &ruleState{seen: make(map[string]storage.Timestamp), calm: make(map[string]int)}
 }
 
-// share returns the series of what rules ask of records, those that there are already or new ones.
-// They have the totals that the rules name, and no others.
-func (e *Engine) share(rules []*Rule) map[question]*series {
+// seriesFor returns the series of what rules ask of records: existing ones, else new ones. They have
+// the totals that the rules name, and no others.
+func (e *Engine) seriesFor(rules []*Rule) map[question]*series {
 	all := make(map[question]*series)
 	named := make(map[question][]storage.TotalKey)
 	add := func(r *Rule, ago time.Duration) {
@@ -286,7 +283,7 @@ func (e *Engine) share(rules []*Rule) map[question]*series {
 }
 
 // values returns what the rule compares, by subject. What is unknown is missing.
-func (e *Engine) values(ctx context.Context, r *Rule, w *ruleState, at storage.Timestamp) (map[string]float64, error) {
+func (e *Engine) values(ctx context.Context, r *Rule, state *ruleState, at storage.Timestamp) (map[string]float64, error) {
 	if measure := e.Measures[r.Total]; measure != nil {
 		return measure(ctx, time.Duration(r.Over))
 	}
@@ -301,7 +298,7 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *ruleState, at storage.T
 	}
 	if r.isTrue(0) { // a sum of no records
 		values = maps.Clone(values)
-		w.remember(values, r.Per == "", at)
+		state.remember(values, r.Per == "", at)
 	}
 	if r.Than == "" {
 		return values, nil
@@ -321,16 +318,16 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *ruleState, at storage.T
 
 // remember adds the subjects that had records some time ago to the values, as 0. A rule about all
 // records has one subject always.
-func (w *ruleState) remember(values map[string]float64, ofAll bool, at storage.Timestamp) {
+func (state *ruleState) remember(values map[string]float64, ofAll bool, at storage.Timestamp) {
 	if ofAll {
-		w.seen[""] = at
+		state.seen[""] = at
 	}
 	for subject := range values {
-		w.seen[subject] = at
+		state.seen[subject] = at
 	}
-	for subject, seen := range w.seen {
+	for subject, seen := range state.seen {
 		if at-seen > subjectLife {
-			delete(w.seen, subject)
+			delete(state.seen, subject)
 		} else if _, ok := values[subject]; !ok {
 			values[subject] = 0
 		}
@@ -338,10 +335,10 @@ func (w *ruleState) remember(values map[string]float64, ofAll bool, at storage.T
 }
 
 // evaluate keeps which alerts of a rule fire, and resolves those of firing that do no longer.
-func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rule, w *ruleState, firing map[string]*control.Firing, at storage.Timestamp) error {
+func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rule, state *ruleState, firing map[string]*control.Firing, at storage.Timestamp) error {
 	ctx, cancel := context.WithTimeout(ctx, evaluationTimeout)
 	defer cancel()
-	values, unknown := e.values(ctx, r, w, at)
+	values, failure := e.values(ctx, r, state, at)
 	exceeding := r.exceeding(values, firing)
 	for subject, value := range exceeding {
 		if firing[subject] == nil {
@@ -354,138 +351,18 @@ func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rul
 			}
 		}
 	}
-	if unknown != nil {
-		return unknown
+	if failure != nil { // an alert whose subject is among the missing ones may still be true
+		return failure
 	}
 	for subject, f := range firing {
 		if _, exceeds := exceeding[subject]; exceeds {
-			delete(w.calm, subject)
+			delete(state.calm, subject)
 			continue
 		}
-		if w.calm[subject]++; w.calm[subject] >= calmMinutes {
-			delete(w.calm, subject)
+		if state.calm[subject]++; state.calm[subject] >= calmMinutes {
+			delete(state.calm, subject)
 			e.resolve(ctx, org, f, at)
 		}
 	}
 	return nil
-}
-
-// exceeding returns the subjects of which the condition is true, with their values: those that fire
-// already, and then those that are farthest from the threshold, up to maxSubjects. othersSubject
-// stands for the rest, with their number: whoever names users or sessions could otherwise have any
-// number of messages sent.
-func (r *Rule) exceeding(values map[string]float64, firing map[string]*control.Firing) map[string]float64 {
-	exceeding := make(map[string]float64)
-	var fresh []string
-	for subject, value := range values {
-		switch {
-		case !r.isTrue(value):
-		case firing[subject] != nil:
-			exceeding[subject] = value
-		default:
-			fresh = append(fresh, subject)
-		}
-	}
-	distance := func(subject string) float64 { return math.Abs(values[subject] - r.Threshold) }
-	slices.SortFunc(fresh, func(a, b string) int {
-		return cmp.Or(cmp.Compare(distance(b), distance(a)), cmp.Compare(a, b))
-	})
-	fit := min(len(fresh), max(maxSubjects-len(exceeding), 0))
-	for _, subject := range fresh[:fit] {
-		exceeding[subject] = values[subject]
-	}
-	if rest := len(fresh) - fit; rest > 0 {
-		exceeding[othersSubject] = float64(rest)
-	}
-	return exceeding
-}
-
-// slot is the part of time in which an alert fires once for a subject.
-func slot(r *Rule, at storage.Timestamp) storage.Timestamp {
-	length := storage.Timestamp(max(time.Duration(r.Over), shortestSlot).Milliseconds())
-	return at - at%length
-}
-
-// alertID is the id of an alert, the same at each node.
-func alertID(rule, subject string, slot storage.Timestamp) string {
-	return "alert_" + digest(rule, subject, strconv.FormatInt(int64(slot), 10))
-}
-
-func digest(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:16])
-}
-
-// fire keeps an alert with its messages, unless another node was first.
-func (e *Engine) fire(ctx context.Context, org *control.Organisation, f *control.Firing, channels []string) error {
-	for _, name := range channels {
-		f.Deliveries = append(f.Deliveries, delivery(f, name, control.StateFiring))
-	}
-	first, err := org.Fire(ctx, f)
-	if !first || err != nil {
-		return err
-	}
-	e.Logger.Warn("an alert fires", zap.String("org", e.Org), zap.String("alert", f.Rule), zap.String("id", f.ID),
-		zap.String("condition", f.Condition), zap.Float64("value", f.Value))
-	e.send()
-	return nil
-}
-
-// delivery is a message that shall be sent now.
-func delivery(f *control.Firing, channel, state string) control.Delivery {
-	now := storage.Millis(time.Now())
-	return control.Delivery{ID: "msg_" + digest(f.ID, channel, state), Channel: channel, State: state, CreatedAt: now, NextAt: &now}
-}
-
-// errUnchanged ends an update that has nothing to change.
-var errUnchanged = errors.New("nothing to change")
-
-// resolve ends an alert, and tells the channels that were told of it.
-func (e *Engine) resolve(ctx context.Context, org *control.Organisation, f *control.Firing, at storage.Timestamp) {
-	_, err := control.Update(ctx, org, f.ID, func(f *control.Firing) error {
-		if f.ResolvedAt != nil {
-			return errUnchanged
-		}
-		f.ResolvedAt = &at
-		for _, d := range slices.Clone(f.Deliveries) {
-			f.Deliveries = append(f.Deliveries, delivery(f, d.Channel, control.StateResolved))
-		}
-		return nil
-	})
-	switch {
-	case err == nil:
-		e.Logger.Info("an alert is resolved", zap.String("org", e.Org), zap.String("alert", f.Rule), zap.String("id", f.ID))
-		e.send()
-	case !errors.Is(err, errUnchanged) && ctx.Err() == nil:
-		e.Logger.Error("an alert is not resolved", zap.String("alert", f.Rule), zap.String("id", f.ID), zap.Error(err))
-	}
-}
-
-// send has messages sent that wait.
-func (e *Engine) send() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
-
-// prune deletes what was resolved long ago.
-func prune(ctx context.Context, org *control.Organisation, now storage.Timestamp) error {
-	const some = 100
-	page, err := org.Firings(ctx, control.Page{Limit: some})
-	for _, f := range page {
-		if err == nil && f.ResolvedAt != nil && *f.ResolvedAt < now-retention {
-			err = control.Delete[control.Firing](ctx, org, f.ID)
-		}
-	}
-	return err
-}
-
-// Read reads a rule that is made while Weir runs.
-func (e *Engine) Read(text []byte) (*Rule, error) {
-	r := new(Rule)
-	if err := intake.Decode(text, r); err != nil {
-		return nil, err
-	}
-	return r, r.Provision(e.ChannelNames())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 )
 
 // Rule says when an alert fires, and whom it tells.
@@ -201,6 +202,43 @@ func (r *Rule) isTrue(value float64) bool {
 	return value <= r.Threshold
 }
 
+// maxSubjects bounds the subjects of a rule that fire at the same time, and othersSubject stands for
+// all further ones.
+const (
+	maxSubjects   = 100
+	othersSubject = "(others)"
+)
+
+// exceeding returns the subjects of which the condition is true, with their values: those that fire
+// already, and then those that are farthest from the threshold, up to maxSubjects. othersSubject
+// stands for the rest, with their number: whoever names users or sessions could otherwise have any
+// number of messages sent.
+func (r *Rule) exceeding(values map[string]float64, firing map[string]*control.Firing) map[string]float64 {
+	exceeding := make(map[string]float64)
+	var fresh []string
+	for subject, value := range values {
+		switch {
+		case !r.isTrue(value):
+		case firing[subject] != nil:
+			exceeding[subject] = value
+		default:
+			fresh = append(fresh, subject)
+		}
+	}
+	distance := func(subject string) float64 { return math.Abs(values[subject] - r.Threshold) }
+	slices.SortFunc(fresh, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance(b), distance(a)), cmp.Compare(a, b))
+	})
+	fit := min(len(fresh), max(maxSubjects-len(exceeding), 0))
+	for _, subject := range fresh[:fit] {
+		exceeding[subject] = values[subject]
+	}
+	if rest := len(fresh) - fit; rest > 0 {
+		exceeding[othersSubject] = float64(rest)
+	}
+	return exceeding
+}
+
 // subject is the attribute of the subjects of the rule, "" if it has none.
 func (r *Rule) subject() string { return cmp.Or(subjects[r.Total], r.Per) }
 
@@ -232,4 +270,9 @@ func (r *Rule) Window() string {
 		}
 	}
 	return text
+}
+
+// identity is the same for rules that read and compare the same.
+func (r *Rule) identity() string {
+	return strings.Join([]string{r.Name, r.Condition(), string(r.Filter), r.Per}, "\n")
 }

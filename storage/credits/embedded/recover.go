@@ -143,7 +143,10 @@ func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, c
 		}
 		n, err := total(stored.Reservation, charged)
 		if err == nil {
-			err = errors.Join(l.Charge(ctx, stored.Reservation, n), l.Release(ctx, stored.Reservation))
+			err = l.Charge(ctx, stored.Reservation, n)
+		}
+		if err == nil { // else the next try charges it
+			err = l.Release(ctx, stored.Reservation)
 		}
 		if err != nil {
 			l.unsettled, failed = append(l.unsettled, stored), errors.Join(failed, err)
