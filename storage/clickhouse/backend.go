@@ -104,7 +104,7 @@ func (b *Backend) compare(ctx context.Context, conn clickhouse.Conn, h *storage.
 	if " "+marks != withMarks { // an earlier version did not mark partitions, or this node has not come so far
 		return position, nil
 	}
-	missing, err := b.missing(ctx, conn, h.Journal)
+	missing, err := b.lostPartitions(ctx, conn, h.Journal)
 	if err != nil {
 		return storage.Position{}, err
 	}

@@ -17,17 +17,21 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Each node has a row in each table, of no organisation, that nothing deletes: erasures and queries
-// name an organisation, and its time comes after all retention. A table without it was truncated, or
-// is an older copy. The node's checkpoint says that the rows were written (storage.Host.Database).
-// A node also has a row in each partition to which it has written, and the table partitions lists these: a
-// partition without its row was dropped, and not by retention, which says so in this table.
+// A mark is a row by which a node notices that rows were lost. It has no organisation, and nothing deletes it:
+// erasures and queries name an organisation, and retention ends before the mark's time. A node has a mark in
+// each table: a table without it was truncated, or is an older copy. The node's checkpoint says that the marks
+// were written (storage.Host.Database). A node also has a mark in each partition to which it has written, and
+// the table partitions lists these partitions. One without its mark was dropped, but not by retention, which
+// takes it off the list.
 
-// markedTables are the tables with marks, by name. Beside the organisation, a mark has the node in the column
-// name, and its time in the column time. content is what a truncated table had. partition is how Go formats
-// the time for the names of partitions, "" for a table without.
-// item is a column that has something in partitions by time alone, "" in all other tables.
-var markedTables = map[string]struct{ name, time, content, partition, item string }{
+// markedTables are the tables with marks, by name.
+var markedTables = map[string]struct {
+	name      string // the column that has the node
+	time      string // the column that has the mark's time
+	content   string // what is lost with the table
+	partition string // how Go formats the time for the names of partitions, "" for a table without
+	item      string // a column that is set in the marks of partitions alone, "" for none
+}{
 	"records":              {"request_id", "created_at", "records", byDay, ""},
 	"content":              {"request_id", "created_at", "bodies of records", byDay, ""},
 	"span_keys":            {"request_id", "created_at", "keys by which repeated spans are recognised", byDay, ""},
@@ -66,8 +70,8 @@ func partitionOf(table string, at storage.Timestamp) partition {
 // markTime is later than what any retention deletes.
 const markTime = "2100-01-01 00:00:00"
 
-// marking are the settings of inserts of marks: equal ones may be written again.
-func marking(ctx context.Context) context.Context {
+// withMarkSettings returns a context for inserts of marks, of which equal ones may be written again.
+func withMarkSettings(ctx context.Context) context.Context {
 	return clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{
 		"async_insert": 0, "insert_deduplicate": 0, "insert_quorum": 0, "max_partitions_per_insert_block": 0,
 	}))
@@ -96,7 +100,7 @@ func insertMarks(ctx context.Context, conn clickhouse.Conn, node uuid.UUID, tabl
 	if mark.item != "" {
 		columns += ", " + mark.item
 	}
-	if err := conn.Exec(marking(ctx), "INSERT INTO "+table+" ("+columns+") VALUES "+strings.Join(rows, ", ")); err != nil {
+	if err := conn.Exec(withMarkSettings(ctx), "INSERT INTO "+table+" ("+columns+") VALUES "+strings.Join(rows, ", ")); err != nil {
 		return fmt.Errorf("marking ClickHouse's table %s: %w", table, explain(ctx, err))
 	}
 	return nil
@@ -108,7 +112,7 @@ func listPartitions(ctx context.Context, conn clickhouse.Conn, node uuid.UUID, t
 	for i, name := range names {
 		rows[i] = "('', '" + node.String() + "', '" + table + "', '" + name + "', now64(3))"
 	}
-	return conn.Exec(marking(ctx), "INSERT INTO partitions (org, node, table_name, partition, marked_at) VALUES "+strings.Join(rows, ", "))
+	return conn.Exec(withMarkSettings(ctx), "INSERT INTO partitions (org, node, table_name, partition, marked_at) VALUES "+strings.Join(rows, ", "))
 }
 
 // markPartitions marks the partitions of rows that were written, unless they have the mark of this node.
@@ -164,7 +168,7 @@ func (b *Backend) Mark(ctx context.Context, h *storage.Host) error {
 	if err != nil {
 		return err
 	}
-	missing, err := unmarked(ctx, conn, h.Journal)
+	missing, err := unmarkedPartitions(ctx, conn, h.Journal)
 	if err != nil {
 		return fmt.Errorf("reading the marks of ClickHouse's tables: %w", explain(ctx, err))
 	}
@@ -184,7 +188,7 @@ func (b *Backend) Mark(ctx context.Context, h *storage.Host) error {
 
 // listedPartitions are the partitions that have the mark of a node, as far as the list says.
 func listedPartitions(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) (map[partition]bool, error) {
-	const none = "'00000000-0000-0000-0000-000000000000'"
+	none := "'" + uuid.Nil.String() + "'"
 	listed := make(map[partition]bool)
 	err := eachRow(ctx, conn, "SELECT table_name, partition FROM partitions WHERE org = '' AND partition != '' AND node IN ("+none+", '"+node.String()+"')"+
 		" GROUP BY table_name, partition HAVING argMax(node, partitions.marked_at) != "+none, nil, func(rows driver.Rows) error {
@@ -196,15 +200,15 @@ func listedPartitions(ctx context.Context, conn clickhouse.Conn, node uuid.UUID)
 	return listed, err
 }
 
-// unmarked lists the tables and partitions without the mark of a node, in their order by table and name.
-func unmarked(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) ([]partition, error) {
-	missing, err := listedPartitions(ctx, conn, node)
+// unmarkedPartitions lists the tables and partitions without the mark of a node, in their order by table and name.
+func unmarkedPartitions(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) ([]partition, error) {
+	candidates, err := listedPartitions(ctx, conn, node)
 	if err != nil {
 		return nil, err
 	}
 	var parts []string
 	for table, mark := range markedTables {
-		missing[partition{table: table}] = true
+		candidates[partition{table: table}] = true
 		part := "SELECT '" + table + "' AS marked, " + mark.time + " AS at FROM " + table + " WHERE org = '' AND " + mark.name + " = '" + node.String() + "'"
 		if mark.partition == "" {
 			part += " AND at = toDateTime64('" + markTime + "', 3, 'UTC')"
@@ -216,26 +220,27 @@ func unmarked(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) ([]part
 		var at time.Time
 		err := rows.Scan(&table, &at)
 		if at.Format(time.DateTime) == markTime {
-			delete(missing, partition{table: table})
+			delete(candidates, partition{table: table})
 		} else {
-			delete(missing, partitionOf(table, storage.Millis(at)))
+			delete(candidates, partitionOf(table, storage.Millis(at)))
 		}
 		return err
 	})
-	if err != nil || len(missing) == 0 {
+	if err != nil || len(candidates) == 0 {
 		return nil, err
 	}
-	listed, err := listedPartitions(ctx, conn, node) // retention may have dropped some meanwhile
-	maps.DeleteFunc(missing, func(p partition, _ bool) bool { return p.name != "" && !listed[p] })
-	return slices.SortedFunc(maps.Keys(missing), func(a, b partition) int {
+	// Retention may have dropped partitions after they were listed and before their marks were read.
+	listed, err := listedPartitions(ctx, conn, node)
+	maps.DeleteFunc(candidates, func(p partition, _ bool) bool { return p.name != "" && !listed[p] })
+	return slices.SortedFunc(maps.Keys(candidates), func(a, b partition) int {
 		return cmp.Or(strings.Compare(a.table, b.table), strings.Compare(a.name, b.name))
 	}), err
 }
 
-// missing lists the tables and partitions that have lost the mark of a node. A replica that has not fetched a
+// lostPartitions lists the tables and partitions that have lost the mark of a node. A replica that has not fetched a
 // mark yet has lost nothing: it is waited for.
-func (b *Backend) missing(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) (missing []partition, err error) {
-	missing, err = unmarked(ctx, conn, node)
+func (b *Backend) lostPartitions(ctx context.Context, conn clickhouse.Conn, node uuid.UUID) (missing []partition, err error) {
+	missing, err = unmarkedPartitions(ctx, conn, node)
 	if err != nil || len(missing) == 0 || b.config.Cluster == "" {
 		return missing, err
 	}
@@ -259,7 +264,7 @@ func (b *Backend) missing(ctx context.Context, conn clickhouse.Conn, node uuid.U
 			return nil, fmt.Errorf("this node's row is not in the table %s, and its replica cannot be brought up to date: %w", table, err)
 		}
 	}
-	return unmarked(ctx, one, node)
+	return unmarkedPartitions(ctx, one, node)
 }
 
 // syncReplica is the statement that waits until a replica has what others had of a table.
@@ -297,7 +302,7 @@ func (b *Backend) Verify(ctx context.Context) (problems []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	missing, err := b.missing(ctx, conn, b.node)
+	missing, err := b.lostPartitions(ctx, conn, b.node)
 	if err != nil {
 		return nil, explain(ctx, err)
 	}

@@ -79,7 +79,7 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 		return t, nil
 	}
 	paid := m.PaysWithCredits(s.Org, s.Account)
-	budgets, err := m.budgetHolds(&s)
+	budgets, err := m.holdsFor(&s)
 	if !paid && budgets == nil && err == nil {
 		return t, nil
 	}
@@ -226,7 +226,7 @@ func (s *Spending) target() (provider, model string) {
 
 // Bounds reports whether credits or a budget that refuses bound what a call may use.
 func (m *Budgets) Bounds(s Spending) bool {
-	bounding, err := m.budgetHolds(&s)
+	bounding, err := m.holdsFor(&s)
 	return err != nil || m.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.budget.quantity.metered() && !b.budget.Observe })
 }
 

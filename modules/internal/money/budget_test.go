@@ -147,7 +147,7 @@ func TestClaimsOfCallers(t *testing.T) {
 			c.key.Stamp(r)
 		}
 		got := ""
-		bounding, err := m.budgetHolds(&Spending{Org: stores.DefaultName, Key: c.key, Account: new(providers.Account), Record: r})
+		bounding, err := m.holdsFor(&Spending{Org: stores.DefaultName, Key: c.key, Account: new(providers.Account), Record: r})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestCallsThatNoBudgetCounts(t *testing.T) {
 	}...)
 	s := &Spending{Org: stores.DefaultName, Key: createdKey("", control.Settings{User: "bob"}), Account: new(providers.Account), Record: &storage.Record{Org: stores.DefaultName, UserID: "bob", Properties: map[string]string{"team": "mobile"}}}
 	allocations := testing.AllocsPerRun(1000, func() {
-		if counted, err := m.budgetHolds(s); len(counted) > 0 || err != nil {
+		if counted, err := m.holdsFor(s); len(counted) > 0 || err != nil {
 			t.Fatal(counted, err)
 		}
 	})

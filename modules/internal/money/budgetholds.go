@@ -26,8 +26,8 @@ func (all budgetHolds) enforced() budgetHolds {
 	return slices.DeleteFunc(slices.Clone(all), func(b budgetHold) bool { return b.budget.Observe })
 }
 
-// budgetHolds returns the budgets that count a call.
-func (m *Budgets) budgetHolds(s *Spending) (all budgetHolds, err error) {
+// holdsFor returns the budgets that count a call.
+func (m *Budgets) holdsFor(s *Spending) (all budgetHolds, err error) {
 	budgets, err := m.Of(s.Org)
 	if s.Limit != nil {
 		budgets = append(slices.Clip(budgets), s.Limit)
@@ -80,15 +80,17 @@ func (m *Budgets) addHolds(v *view, s *Spending, budgets []*Budget, all budgetHo
 			continue
 		}
 		program := b.program
-		if s.Batch != nil && len(s.Batch) == 0 { // its models are unknown
+		if s.Batch != nil && len(s.Batch) == 0 { // a batch whose models nobody knows may be of any
 			program = storage.Compile(dropConditions(b.filter, "model", "request_model"), nil)
 		}
-		r := b.counts(program, s.Key, &v.full, &v.verified)
+		r := b.countedAs(program, s.Key, &v.full, &v.verified)
 		if r == nil {
 			continue
 		}
 		h := m.hold(b, r, v.full.CreatedAt)
-		if (earlier > 0 || b.callerLimit != nil) && all.budgetOf(h.Account) != nil { // the names of other budgets differ
+		// Only these can find their account again: another model of the batch, or a limit for each caller of
+		// the same name.
+		if (earlier > 0 || b.callerLimit != nil) && all.budgetOf(h.Account) != nil {
 			continue
 		}
 		if b.callerLimit != nil {
@@ -96,11 +98,11 @@ func (m *Budgets) addHolds(v *view, s *Spending, budgets []*Budget, all budgetHo
 				return nil, err
 			}
 		}
-		counting := budgetHold{budget: b, hold: h}
+		own := budgetHold{budget: b, hold: h}
 		if b.Observe {
-			counting.caller = callerOf(r)
+			own.caller = callerOf(r)
 		}
-		all = append(all, counting)
+		all = append(all, own)
 	}
 	return all, nil
 }
@@ -139,9 +141,9 @@ func dropConditions(f storage.Filter, fields ...string) storage.Filter {
 	return f
 }
 
-// counts returns the record by which the budget counts a call of a key, nil if the budget's filter,
+// countedAs returns the record by which the budget counts a call of a key, nil if the budget's filter,
 // compiled to program, does not match the call. full and verified are those of a view.
-func (b *Budget) counts(program *storage.Program, k *access.Key, full, verified *storage.Record) *storage.Record {
+func (b *Budget) countedAs(program *storage.Program, k *access.Key, full, verified *storage.Record) *storage.Record {
 	r := verified
 	if b.Trust {
 		r = full

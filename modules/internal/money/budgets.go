@@ -122,7 +122,7 @@ func (m *Budgets) OfKey(k *access.Key) (budgets []*Budget, holds []credits.Hold,
 	k.ClearClaims(r)
 	now := storage.Millis(time.Now())
 	for _, b := range all {
-		if as := b.counts(b.program, k, r, r); as != nil && !slices.Contains(callAttributes, b.Per) {
+		if as := b.countedAs(b.program, k, r, r); as != nil && !slices.Contains(callAttributes, b.Per) {
 			budgets, holds = append(budgets, b), append(holds, m.hold(b, as, now))
 		}
 	}

@@ -19,7 +19,7 @@ func TestAccountsOfCallers(t *testing.T) {
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		_, err := m.budgetHolds(&Spending{Org: org, Limit: limit, Record: &storage.Record{UserID: user, CreatedAt: storage.Millis(time.Now())}})
+		_, err := m.holdsFor(&Spending{Org: org, Limit: limit, Record: &storage.Record{UserID: user, CreatedAt: storage.Millis(time.Now())}})
 		return err
 	}
 	for i := range maxCallerAccounts {

@@ -40,7 +40,7 @@ func TestManyBudgets(t *testing.T) {
 		least := time.Duration(math.MaxInt64)
 		for range 20 {
 			began := time.Now()
-			counting, err := m.budgetHolds(&call)
+			counting, err := m.holdsFor(&call)
 			part := &share{quantity: dollars, Reservation: credits.Reservation{Holds: make([]credits.Hold, len(counting))}}
 			part.reducedHolds(call, counting)
 			least = min(least, time.Since(began))

@@ -160,7 +160,7 @@ func (m *Budgets) Diversion(ctx context.Context, s Spending) (alias string, by *
 	if budgets, _ := m.Of(s.Org); !slices.ContainsFunc(budgets, (*Budget).diverts) {
 		return "", nil
 	}
-	bounding, err := m.budgetHolds(&s)
+	bounding, err := m.holdsFor(&s)
 	if err != nil { // Admit refuses the call
 		return "", nil
 	}

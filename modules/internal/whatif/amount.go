@@ -24,8 +24,8 @@ func newAmount() *Amount {
 	return &Amount{Recorded: zero, Expected: zero, Low: zero, High: zero, Compared: zero}
 }
 
-// add counts a call with its recorded cost and the span of what it would have cost, nil if unknown.
-func (a *Amount) add(recorded plugins.Cost, would *span, refused bool) {
+// add counts a call with its recorded cost and what it would have cost, nil if unknown.
+func (a *Amount) add(recorded plugins.Cost, costs *costRange, refused bool) {
 	a.Calls++
 	if refused {
 		a.Refused++
@@ -33,10 +33,10 @@ func (a *Amount) add(recorded plugins.Cost, would *span, refused bool) {
 	if recorded.Valid {
 		a.Recorded.N += recorded.N
 	}
-	if would == nil || !recorded.Valid {
+	if costs == nil || !recorded.Valid {
 		a.Unknown++
 		return
 	}
 	a.Compared.N += recorded.N
-	a.Low.N, a.Expected.N, a.High.N = a.Low.N+would.low.cost, a.Expected.N+would.expected.cost, a.High.N+would.high.cost
+	a.Low.N, a.Expected.N, a.High.N = a.Low.N+costs.low.cost, a.Expected.N+costs.expected.cost, a.High.N+costs.high.cost
 }

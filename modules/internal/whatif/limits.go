@@ -40,19 +40,19 @@ func newLimits(budgets []*money.Budget) limits {
 }
 
 // judge counts a call at a target, nil for the one that it had, and reports whether the budgets would
-// have refused it. It sets to zero what the call would have cost where they refuse it. would is nil if
+// have refused it. It sets to zero what the call would have cost where they refuse it. costs is nil if
 // nobody knows what the call would have cost.
-func (l *limits) judge(call limitedCall, at *routing.Share, would *span) (refused bool) {
+func (l *limits) judge(call limitedCall, at *routing.Share, costs *costRange) (refused bool) {
 	if len(l.expected) == 0 {
 		return false
 	}
-	known := would != nil
+	known := costs != nil
 	if !known {
-		would = new(exactly(0, call.Usage))
+		costs = new(exactly(0, call.Usage))
 	}
-	cheapest := l.calls[0].repriced(call, at, &would.low, known)
-	likely := l.calls[1].repriced(call, at, &would.expected, known)
-	dearest := l.calls[2].repriced(call, at, &would.high, known)
+	cheapest := l.calls[0].repriced(call, at, &costs.low, known)
+	likely := l.calls[1].repriced(call, at, &costs.expected, known)
+	dearest := l.calls[2].repriced(call, at, &costs.high, known)
 
 	// A call that fits at its dearest was made for certain, and low counts it. One that fits only at its
 	// cheapest may have been made, and high counts it.
@@ -60,12 +60,12 @@ func (l *limits) judge(call limitedCall, at *routing.Share, would *span) (refuse
 	if fits {
 		l.low.admit(cheapest)
 	} else {
-		would.low.cost = 0
+		costs.low.cost = 0
 	}
 	if mayFit {
 		l.high.admit(dearest)
 	} else {
-		would.high.cost = 0
+		costs.high.cost = 0
 	}
 
 	if l.expected.fit(likely) {
@@ -73,7 +73,7 @@ func (l *limits) judge(call limitedCall, at *routing.Share, would *span) (refuse
 		return false
 	}
 	l.expected.refuse(likely)
-	would.expected.cost = 0
+	costs.expected.cost = 0
 	return true
 }
 

@@ -173,3 +173,21 @@ func same(a, b *routing.Alias) bool {
 	other, _ := json.Marshal(b) // both were read from JSON, or could have been
 	return bytes.Equal(one, other)
 }
+
+const trialName = "whatif"
+
+// resolve returns the targets of a policy, and warnings of models that the organisation cannot call. A policy
+// that is not in force may name providers that have no key yet.
+func (p *Policy) resolve(r *routing.Resolver) ([]routing.Target, []string, error) {
+	aliases := map[string]*routing.Alias{trialName: &p.Alias}
+	if p.Name != "" {
+		named := &routing.Resolver{Catalog: r.Catalog, Accounts: r.Accounts, Keyless: r.Keyless, Aliases: aliases}
+		return named.Resolve(trialName)
+	}
+	callable := &routing.Resolver{Catalog: r.Catalog, Accounts: r.Accounts, Aliases: aliases}
+	if targets, missing, err := callable.Resolve(trialName); err == nil && len(missing) == 0 {
+		return targets, nil, nil
+	}
+	every := &routing.Resolver{Catalog: r.Catalog, Accounts: slices.Concat(r.Accounts, r.Keyless), Aliases: aliases}
+	return every.Resolve(trialName)
+}

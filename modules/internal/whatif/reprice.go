@@ -22,17 +22,17 @@ type recordedCall struct {
 	shares []routing.Share // the targets that could get it
 }
 
-// span is what a call would have cost and used, at least, probably and at most.
-type span struct{ low, expected, high estimate }
+// costRange is what a call would have cost and used, at least, probably and at most.
+type costRange struct{ low, expected, high estimate }
 
 type estimate struct {
 	cost  plugins.Nanodollars
 	usage plugins.Usage
 }
 
-func exactly(cost plugins.Nanodollars, u plugins.Usage) span {
+func exactly(cost plugins.Nanodollars, u plugins.Usage) costRange {
 	e := estimate{cost, u}
-	return span{e, e, e}
+	return costRange{e, e, e}
 }
 
 // tokens returns the input and output tokens that the call would have used.
@@ -47,40 +47,40 @@ func moves(r *storage.Record) bool {
 	return false
 }
 
-// would returns what a call would have cost, nil if nobody can say, and the target that most such calls
-// would get, nil for the one that the call had. It sets the spans.
-func (t *Trial) would(r *recordedCall) (*span, *routing.Share) {
-	t.spans = t.spans[:0]
+// estimate returns what a call would have cost, nil if nobody can say, and the target that most such calls
+// would get, nil for the one that the call had. It sets the ranges.
+func (t *Trial) estimate(r *recordedCall) (*costRange, *routing.Share) {
+	t.ranges = t.ranges[:0]
 	switch {
 	case !r.Cost.Valid:
 		return nil, nil
 	case !moves(r.Record), r.AnswerCache == storage.CacheHit, r.Usage == plugins.Usage{}, t.ran(r.Record):
-		t.all = exactly(r.Cost.N, r.Usage)
-		return &t.all, nil
+		t.anywhere = exactly(r.Cost.N, r.Usage)
+		return &t.anywhere, nil
 	case len(r.shares) == 0:
 		return nil, nil
 	}
 	for i := range r.shares {
-		t.spans = append(t.spans, span{})
-		if !t.price(r, &r.shares[i], &t.spans[i]) {
-			t.spans = t.spans[:0]
+		t.ranges = append(t.ranges, costRange{})
+		if !t.price(r, &r.shares[i], &t.ranges[i]) {
+			t.ranges = t.ranges[:0]
 			return nil, nil
 		}
 	}
 	first := 0 // the target that most such calls would get
 	for i := range r.shares {
-		if t.policy.Strategy == routing.Cheapest && t.spans[i].expected.cost < t.spans[first].expected.cost || r.shares[i].Part > r.shares[first].Part {
+		if t.policy.Strategy == routing.Cheapest && t.ranges[i].expected.cost < t.ranges[first].expected.cost || r.shares[i].Part > r.shares[first].Part {
 			first = i
 		}
 	}
 	if r.shares[first].Part == 1 {
-		return &t.spans[first], &r.shares[first]
+		return &t.ranges[first], &r.shares[first]
 	}
-	all := &t.all
-	*all = t.spans[first]
+	all := &t.anywhere
+	*all = t.ranges[first]
 	mean := 0.0
-	for i := range t.spans {
-		one := &t.spans[i]
+	for i := range t.ranges {
+		one := &t.ranges[i]
 		all.low.lower(&one.low)
 		all.high.raise(&one.high)
 		mean += float64(one.expected.cost) * r.shares[i].Part
@@ -113,48 +113,48 @@ func (t *Trial) ran(r *storage.Record) bool {
 	return t.policy.Name != "" && r.RequestModel == t.policy.Name && (r.Arm == "" || t.policy.arms[r.Arm])
 }
 
-// price sets in of what a call would have cost at a target, and reports whether that is known.
-func (t *Trial) price(r *recordedCall, s *routing.Share, of *span) bool {
+// price sets in costs what a call would have cost at a target, and reports whether that is known.
+func (t *Trial) price(r *recordedCall, s *routing.Share, costs *costRange) bool {
 	if s.Listed == nil {
 		return false
 	}
 	asItWas := t.asItWas(r, s)
-	t.use(r, s, of, asItWas)
+	t.use(r, s, costs, asItWas)
 
 	at := catalog.Conditions{At: r.CreatedAt.Time(), Tier: cmp.Or(t.policy.Tier, s.Choice.ServiceTier(), r.ServiceTier), Geography: r.InferenceGeo}
-	for _, e := range []*estimate{&of.low, &of.expected, &of.high} {
+	for _, e := range []*estimate{&costs.low, &costs.expected, &costs.high} {
 		cost := s.Listed.Cost(e.usage, at)
 		if !cost.Valid {
 			return false
 		}
 		e.cost = cost.N
 	}
-	if asItWas && of.expected.usage.Output == r.Usage.Output && at.Tier == r.ServiceTier {
-		of.expected.cost = r.Cost.N // with all that is beside the tokens
+	if asItWas && costs.expected.usage.Output == r.Usage.Output && at.Tier == r.ServiceTier {
+		costs.expected.cost = r.Cost.N // with all that is beside the tokens
 	}
-	of.low.cost, of.high.cost = min(of.low.cost, of.expected.cost), max(of.high.cost, of.expected.cost)
+	costs.low.cost, costs.high.cost = min(costs.low.cost, costs.expected.cost), max(costs.high.cost, costs.expected.cost)
 	return true
 }
 
-// use sets in of what a call would have used at a target.
-func (t *Trial) use(r *recordedCall, s *routing.Share, of *span, asItWas bool) {
+// use sets in costs what a call would have used at a target.
+func (t *Trial) use(r *recordedCall, s *routing.Share, costs *costRange, asItWas bool) {
 	usage := r.Usage
 	usage.ReportedCost = plugins.Cost{}
 	limit(&usage, s.Choice)
-	of.low.usage = t.withCache(r, usage, s.Listed, min(t.longest, r.Usage.Input.N)) // what another call has sent
-	of.expected.usage = t.withCache(r, usage, s.Listed, t.expectedCached(r, s))
-	of.high.usage = t.withCache(r, usage, s.Listed, 0)
+	costs.low.usage = t.withCache(r, usage, s.Listed, min(t.longest, r.Usage.Input.N)) // what another call has sent
+	costs.expected.usage = t.withCache(r, usage, s.Listed, t.expectedCached(r, s))
+	costs.high.usage = t.withCache(r, usage, s.Listed, 0)
 	if lineage.NeedsMarks(s.Listed.ID) && !r.marked() { // nobody knows whether its client would have asked for a cache
-		for _, u := range []*plugins.Usage{&of.low.usage, &of.expected.usage} {
+		for _, u := range []*plugins.Usage{&costs.low.usage, &costs.expected.usage} {
 			u.CacheWrite, u.CacheWrite1h = plugins.Count{}, plugins.Count{}
 		}
 	}
 	if asItWas {
-		of.expected.usage = usage
+		costs.expected.usage = usage
 	}
 	if r.listed == nil || t.tokenizerOf(r.listed) != t.tokenizerOf(s.Listed) {
-		scale(&of.low.usage, leastInput, leastOutput)
-		scale(&of.high.usage, mostInput, mostOutput)
+		scale(&costs.low.usage, leastInput, leastOutput)
+		scale(&costs.high.usage, mostInput, mostOutput)
 	}
 }
 
