@@ -64,7 +64,11 @@ func (c *comparison) compareCosts() {
 		case discount != 0:
 			reason, explanation = Discount, fmt.Sprintf("all prices are %.4g %% lower than the catalogue's", discount*100)
 		case d.expected > 0:
-			explanation = fmt.Sprintf("the provider's price is %+.4g %% of the catalogue's", float64(d.rest())/float64(d.expected)*100)
+			part, direction := float64(d.rest())/float64(d.expected)*100, "higher"
+			if part < 0 {
+				part, direction = -part, "lower"
+			}
+			explanation = fmt.Sprintf("the provider's price is %.4g %% %s than the catalogue's", part, direction)
 		}
 		difference := Difference{
 			Day: d.day, Model: d.model, Reason: reason, Explanation: explanation, Cost: plugins.KnownCost(d.rest()),

@@ -54,11 +54,11 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	}
 	source := reconcile.Source{Provider: args[0], Files: args[1:]}
 	if err := source.Check(); err != nil {
-		return err
+		return misuse{err}
 	}
 	window, err := reconcileWindow(cmd, source, time.Now())
 	if err != nil {
-		return err
+		return misuse{err}
 	}
 	if window.To > reconcile.DayOf(time.Now().AddDate(0, 0, -1)) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: providers report usage late; figures of the last two days may not be complete")
@@ -120,7 +120,7 @@ func reconcileWindow(cmd *cobra.Command, source reconcile.Source, now time.Time)
 	}
 	first, err := time.Parse("2006-01", month)
 	if err != nil {
-		return w, misused("--month: %q is not a month; write it as 2026-10", month)
+		return w, fmt.Errorf("--month: %q is not a month; write it as 2026-10", month)
 	}
 	return reconcile.Month(first), nil
 }

@@ -2,12 +2,14 @@ package llmcommand
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +168,10 @@ func TestReconcileRefuses(t *testing.T) {
 		_, err := run(t.Context(), reconcileCommand, io.Discard, args...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), adminKey) || strings.Contains(err.Error(), "sk-wrong") {
 			t.Errorf("%q: %v, expected %q", args, err, want)
+		}
+		isRead := slices.ContainsFunc([]string{"stat", "401", "connect:"}, func(begin string) bool { return strings.HasPrefix(want, begin) })
+		if _, misused := errors.AsType[misuse](err); misused == isRead && len(args) > 4 { // cobra counts arguments
+			t.Errorf("%q is a wrong argument: %t", args, misused)
 		}
 	}
 	if _, err := run(t.Context(), reconcileCommand, io.Discard, "openai", "--month", "2026-10", "--address", address, "--provider-url", bill, "--admin-key", "{file."+file+"}"); err != nil {
