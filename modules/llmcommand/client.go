@@ -79,7 +79,7 @@ func clientAt(cmd *cobra.Command, address string) (*client, error) {
 	}
 	flag, _ := cmd.Flags().GetString("ca")
 	if file := cmp.Or(flag, os.Getenv(caEnv)); file != "" {
-		if c.http, err = trusting(file); err != nil {
+		if c.http, err = newTrustingClient(file); err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
 	}
@@ -99,8 +99,8 @@ func (c *client) bearer(ctx context.Context) (string, error) {
 	return token, err
 }
 
-// trusting returns a client that trusts the CAs of the system and of a file.
-func trusting(file string) (*http.Client, error) {
+// newTrustingClient returns a client that trusts the CAs of the system and of a file.
+func newTrustingClient(file string) (*http.Client, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

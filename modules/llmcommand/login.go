@@ -47,7 +47,7 @@ func clientOfLogin(cmd *cobra.Command, address string) (*client, error) {
 		return nil, err
 	}
 	if saved, err := logins.Find(c.address); err == nil && saved.CA != "" && !cmd.Flags().Changed("ca") {
-		if c.http, err = trusting(saved.CA); err != nil {
+		if c.http, err = newTrustingClient(saved.CA); err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
 	}

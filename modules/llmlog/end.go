@@ -59,7 +59,7 @@ func (x *exchange) endState() storage.EndState {
 	case w.Status() == storage.StatusClientLeft && x.r.Context().Err() != nil:
 		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
 	case x.isWhole(), x.rec.Info().Phase == plugins.Ended && w.Err() == nil && !w.Short(): // official clients hang up at the terminal event
-		return x.ended()
+		return x.finalState()
 	case x.answer.observer != nil && x.rec.Record.Stream && x.rec.Info().ErrorType != "":
 		return storage.UpstreamAborted
 	case left:
@@ -76,8 +76,8 @@ func (x *exchange) isWhole() bool {
 	return x.returned && x.err == nil && x.writer.Err() == nil && !x.writer.Short()
 }
 
-// ended returns the end state of an answer that has passed to its end.
-func (x *exchange) ended() storage.EndState {
+// finalState returns the end state of an answer that has passed to its end.
+func (x *exchange) finalState() storage.EndState {
 	if x.writer.Tunnel() {
 		return storage.Complete
 	}

@@ -283,13 +283,13 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	}
 	switch now := x.rec.Info().Phase; {
 	case last:
-		end := x.ended()
+		end := x.finalState()
 		x.commit(end)
 		x.settle(end)
 		x.rec.Commit(end)
 		x.release() // what the client's next call needs
 	case now > before && now == plugins.Ended:
-		x.commit(x.ended())
+		x.commit(x.finalState())
 	case now > before:
 		x.commit(storage.Interrupted)
 	}

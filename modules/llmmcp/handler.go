@@ -76,7 +76,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.checker = access.Checker{Keys: h.app.Authenticator(), Store: h.Store}
 	h.origin = http.NewCrossOriginProtection()
 	// Callers have keys, which no page of the web knows, so the name of the host need not be checked.
-	h.server = mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return NewServer(h.asking(r)) },
+	h.server = mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return NewServer(h.askAs(r)) },
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true})
 	return nil
 }
@@ -120,8 +120,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// asking asks the APIs with the key of the caller.
-func (h *Handler) asking(caller *http.Request) Ask {
+// askAs returns what asks the APIs with the key of a caller.
+func (h *Handler) askAs(caller *http.Request) Ask {
 	return func(_ context.Context, method, path string, body any) (gjson.Result, error) {
 		var text []byte
 		if body != nil {

@@ -270,7 +270,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	key, refused := h.checker.Check(r, body.Key, access.ScopeMetrics)
 	if refused != nil {
-		failed(address, now)
+		noteFailure(address, now)
 		return fail(w, refused.Status, refused.Message)
 	}
 	http.SetCookie(w, cookie(r, begin(session{key: key.Hash()}, now), ageLimit))

@@ -93,7 +93,8 @@ func mayTry(address string, now time.Time) bool {
 	return len(times) < maxFailures || now.Sub(times[len(times)-maxFailures]) > time.Minute
 }
 
-func failed(address string, now time.Time) {
+// noteFailure counts a failed login of an address.
+func noteFailure(address string, now time.Time) {
 	sessions.Lock()
 	defer sessions.Unlock()
 	times := append(sessions.failures[address], now)

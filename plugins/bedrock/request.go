@@ -31,7 +31,7 @@ type request struct {
 	ModelFields     *modelFields              `json:"additionalModelRequestFields,omitempty"`
 	AnswerFields    []string                  `json:"additionalModelResponseFieldPaths,omitempty"`
 
-	documents translate.Unique // names, of which each must be one document's
+	documents translate.NameSet // names, of which each must be one document's
 }
 
 type inferenceConfig struct {

@@ -104,7 +104,7 @@ func (r *request) setFormat() error {
 	}
 	r.GenerationConfig.ResponseMIMEType = "application/json"
 	var err error
-	r.GenerationConfig.ResponseJSONSchema, err = acceptable(r.request, "text.format.schema", f.Schema)
+	r.GenerationConfig.ResponseJSONSchema, err = adaptSchema(r.request, "text.format.schema", f.Schema)
 	return err
 }
 

@@ -22,12 +22,12 @@ const (
 	maxWork = 4 << 20
 )
 
-// acceptable returns the schema of a field as the provider takes it: nothing beside a reference
+// adaptSchema returns the schema of a field as the provider takes it: nothing beside a reference
 // but other keywords with a $, no allOf and no const, only texts and numbers in an enum, and no "true" as
 // the schema of a value (https://ai.google.dev/api/caching#FunctionDeclaration). Pydantic writes a
 // description or a default beside references, zod allOf, schemars null in an enum, and .NET "true". A schema
 // that has none of these is returned as it is.
-func acceptable(p *translate.Request, field string, schema json.RawMessage) (json.RawMessage, error) {
+func adaptSchema(p *translate.Request, field string, schema json.RawMessage) (json.RawMessage, error) {
 	has := func(text string) bool { return bytes.Contains(schema, []byte(text)) }
 	if len(schema) > maxInlined || !has(`"$ref"`) && !has(`"const"`) && !has(`"allOf"`) && !has(`"enum"`) && !has("true") {
 		return schema, nil

@@ -143,6 +143,6 @@ func (r *request) newFunction(t *translate.Tool) (f functionDeclaration, err err
 	if t.Type != "custom" && len(gjson.ParseBytes(t.Parameters).Map()) == 0 {
 		return f, nil // the provider refuses an empty schema
 	}
-	f.ParametersJSONSchema, err = acceptable(r.request, t.Param+".parameters", schema)
+	f.ParametersJSONSchema, err = adaptSchema(r.request, t.Param+".parameters", schema)
 	return f, err
 }

@@ -40,7 +40,7 @@ func (p *Request) FitCalls(r CallRules) error {
 		return err
 	}
 	names := make(map[string]string)
-	var tools, calls Unique
+	var tools, calls NameSet
 	for i := range p.Tools {
 		tools.Take(p.Tools[i].Name)
 	}

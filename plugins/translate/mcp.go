@@ -26,7 +26,7 @@ const maxToolName = 64
 // nameMCPTools gives the functions of MCP servers names that providers take, and that no
 // other tool has.
 func (p *Request) nameMCPTools() {
-	var names Unique
+	var names NameSet
 	for i := range p.Tools {
 		if t := &p.Tools[i]; t.MCP == nil {
 			names.Take(t.Name)

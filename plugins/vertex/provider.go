@@ -122,12 +122,12 @@ func (v Provider) AdaptHeader(header http.Header, t translate.Target) (warnings 
 
 // Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
-	return answering(resp).Decode(resp, a)
+	return providerOf(resp).Decode(resp, a)
 }
 
 // Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
-	return answering(resp).Error(resp)
+	return providerOf(resp).Error(resp)
 }
 
 // The dialects, and where in a project's location each is spoken.
@@ -174,8 +174,8 @@ func publisherOf(model string) (publisher, name string) {
 	return "google", name
 }
 
-// answering returns the provider whose model answered.
-func answering(resp *http.Response) translate.Provider {
+// providerOf returns the provider whose model answered.
+func providerOf(resp *http.Response) translate.Provider {
 	switch r := resp.Request; {
 	case r != nil && strings.Contains(r.URL.Path, atAnthropic):
 		return anthropic.Vertex{}

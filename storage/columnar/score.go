@@ -166,7 +166,7 @@ func (s *scan) chunkScores(c *Chunk, from, to int64, chosen *keySet) {
 				}
 				b.Groups[0], b.Score = append(b.Groups[0], s.tables[0].number(uint64(name))), append(b.Score, column.values[next])
 			}
-			if s.give(c, rows); s.full || s.ended.Load() {
+			if s.addRows(c, rows); s.full || s.ended.Load() {
 				return
 			}
 		}

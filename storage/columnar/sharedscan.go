@@ -70,14 +70,14 @@ func (x *rows) Scan(spec *storage.Scan) error {
 	after := s.from - 1 // the last key that has a part
 	gap := func(to int64) {
 		if after := after; after < to {
-			s.parts = append(s.parts, func(s *scan) { s.gap(after, to) })
+			s.parts = append(s.parts, func(s *scan) { s.scanGap(after, to) })
 		}
 	}
 	for _, region := range regions {
 		gap(min(region.After, s.to))
 		from, to := max(after, region.After), min(region.Last, s.to)
 		if from < to {
-			s.parts = append(s.parts, func(s *scan) { s.file(region, from, to) })
+			s.parts = append(s.parts, func(s *scan) { s.scanFile(region, from, to) })
 		}
 		after = region.Last
 	}
@@ -170,14 +170,13 @@ func (s *sharedScan) scanParts() {
 		s.parts[next](own)
 	}
 	own.finish()
-	s.end(own.failed)
+	if own.failed != nil {
+		s.fail(own.failed)
+	}
 }
 
-// end ends the scan if there is an error.
-func (s *sharedScan) end(err error) {
-	if err == nil {
-		return
-	}
+// fail ends the scan with an error.
+func (s *sharedScan) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = cmp.Or(s.err, err)

@@ -62,9 +62,9 @@ func background(r *storage.Record, request []byte) bool {
 	return r.Referrer == "gateway" && gjson.GetBytes(request, "background").Type == gjson.True
 }
 
-// settled returns the response of a record as it ended, also if the client cancelled it, or if
+// finalResponse returns the response of a record as it ended, also if the client cancelled it, or if
 // the gateway or the provider stopped before.
-func settled(r *storage.Record, request, response []byte) []byte {
+func finalResponse(r *storage.Record, request, response []byte) []byte {
 	body := gjson.ParseBytes(response)
 	if !plugins.ValidJSON(response) || body.Get("object").Str != "response" {
 		e := &plugins.Error{Code: "server_error", Message: "The gateway stopped while it generated the response."}

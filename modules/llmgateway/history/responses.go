@@ -130,7 +130,7 @@ func (s *Store) load(ctx context.Context, r *storage.Record, failed error) (*Res
 	}
 	body := content.Response.Data
 	if background(r, content.Request.Data) {
-		body = settled(r, content.Request.Data, body)
+		body = finalResponse(r, content.Request.Data, body)
 	}
 	found := &Response{ID: gjson.GetBytes(body, "id").Str, Body: body, Request: content.Request.Data}
 	if gjson.GetBytes(found.Body, "object").Str != "response" || !plugins.ValidJSON(found.Body) {

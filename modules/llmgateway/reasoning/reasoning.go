@@ -140,7 +140,7 @@ func (m Memory) Restore(turns []translate.Turn) {
 	var ids []string
 	for _, turn := range turns {
 		for items, call := range upToCalls(turn.Items) {
-			if call != nil && !slices.ContainsFunc(items, reasoned) {
+			if call != nil && !slices.ContainsFunc(items, hasReasoning) {
 				ids = append(ids, call.CallID)
 			}
 		}
@@ -152,7 +152,7 @@ func (m Memory) Restore(turns []translate.Turn) {
 	for i := range turns {
 		var restored []translate.Item
 		for items, call := range upToCalls(turns[i].Items) {
-			if call != nil && !slices.ContainsFunc(items, reasoned) {
+			if call != nil && !slices.ContainsFunc(items, hasReasoning) {
 				items = restore(items, call, m.between(call, outputs[call.CallID]))
 			}
 			restored = append(restored, items...)
@@ -180,8 +180,8 @@ func upToCalls(items []translate.Item) iter.Seq2[[]translate.Item, *translate.To
 	}
 }
 
-// reasoned reports whether an item has reasoning that a provider can read.
-func reasoned(item translate.Item) bool {
+// hasReasoning reports whether an item has reasoning that a provider can read.
+func hasReasoning(item translate.Item) bool {
 	r, ok := item.(*translate.ReasoningItem)
 	return ok && r.EncryptedContent != ""
 }

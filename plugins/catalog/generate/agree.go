@@ -84,7 +84,7 @@ func decide(quotes []quote) (prices []catalog.Price) {
 	for _, q := range quotes {
 		withoutFreeReads(q.prices)
 	}
-	standard := agreeing(quotes, "")
+	standard := sourcesInAgreement(quotes, "")
 	var tiers []string
 	for _, q := range standard {
 		tiers = append(tiers, q.tiers()...)
@@ -92,7 +92,7 @@ func decide(quotes []quote) (prices []catalog.Price) {
 	slices.Sort(tiers)
 	tiers = slices.Compact(tiers) // the standard one is the first
 	for _, tier := range tiers {
-		prices = append(prices, combine(agreeing(standard, tier), tier)...)
+		prices = append(prices, combine(sourcesInAgreement(standard, tier), tier)...)
 	}
 	withoutGuesses(prices)
 	for _, tier := range tiers {
@@ -109,8 +109,8 @@ func (q quote) tiers() (tiers []string) {
 	return slices.Compact(tiers)
 }
 
-// agreeing are the sources with a price in the tier that agree with the first of them.
-func agreeing(quotes []quote, tier string) (agreed []quote) {
+// sourcesInAgreement returns the sources with a price in the tier that agree with the first of them.
+func sourcesInAgreement(quotes []quote, tier string) (agreed []quote) {
 	for _, q := range quotes {
 		if slices.Contains(q.tiers(), tier) && (agreed == nil || agree(agreed[0].prices, q.prices, tier)) {
 			agreed = append(agreed, q)

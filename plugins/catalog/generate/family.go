@@ -53,7 +53,7 @@ func suspicions(c *catalog.Catalog) (all []suspicion) {
 // checkFamilies prints the suspicions that no line of overrides.txt explains, and returns how many there are.
 func checkFamilies(c *catalog.Catalog) (unexplained int) {
 	for _, s := range suspicions(c) {
-		if o := overriding(family, s.provider, s.model, s.tier); o != nil {
+		if o := overrideOf(family, s.provider, s.model, s.tier); o != nil {
 			o.used = true
 			continue
 		}

@@ -107,7 +107,7 @@ func (o *offers) prices(name string) ([]catalog.Price, error) {
 	quotes := o.quotes(name)
 	for i, q := range quotes {
 		quotes[i].prices = slices.DeleteFunc(slices.Clone(q.prices), func(p catalog.Price) bool {
-			return overriding(q.source, o.id, name, p.Tier) != nil
+			return overrideOf(q.source, o.id, name, p.Tier) != nil
 		})
 	}
 	prices := decide(quotes)

@@ -62,8 +62,8 @@ func (o *override) matches(source, provider, model, tier string) bool {
 	return o.fields[3] == "" || o.fields[3] == tier
 }
 
-// overriding is the override of a price of a source, nil if the price is to be taken.
-func overriding(source, provider, model, tier string) *override {
+// overrideOf returns the override of a price of a source, nil if the price is to be taken.
+func overrideOf(source, provider, model, tier string) *override {
 	i := slices.IndexFunc(overrides, func(o *override) bool { return o.matches(source, provider, model, tier) })
 	if i < 0 {
 		return nil
@@ -121,7 +121,7 @@ func check(judges string) error {
 // override, and returns how many there are.
 func (q quote) check(provider, model string, ours []catalog.Price) (unexplained int) {
 	for _, tier := range q.tiers() {
-		if o := overriding(q.source, provider, model, tier); o != nil {
+		if o := overrideOf(q.source, provider, model, tier); o != nil {
 			o.used = o.used || !agree(ours, q.prices, tier)
 		} else if what := differs(ours, q.prices, tier); what != "" {
 			unexplained++
