@@ -32,7 +32,7 @@ func (c *call) explain() error {
 	}
 	c.warn(nil)
 	c.w.Header().Set("Content-Type", jsonType)
-	return json.NewEncoder(c.w).Encode(routing.Explain(r.RequestModel, targets, places, func(t routing.Target) error {
+	return json.NewEncoder(c.w).Encode(routing.Explain(r.RequestModel, targets, places, &routing.InProcess, func(t routing.Target) error {
 		if !c.key.MayCall(t.Account.Label, t.Model) {
 			return access.NotAllowed(t.Name)
 		}

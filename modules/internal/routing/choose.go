@@ -86,13 +86,18 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 	if len(places) == 0 {
 		return nil, noneTakes(targets)
 	}
-	health.setLoads(places)
+	if health.mayLimit() {
+		health.setLoads(places)
+	}
 	for begin := 0; begin < len(places); { // the targets of each alias stand together
 		end := begin + 1
 		for end < len(places) && places[end].Alias != nil && places[end].Alias == places[begin].Alias {
 			end++
 		}
 		if a := places[begin].Alias; a != nil && !a.inOrder() {
+			if a.Strategy != ByWeight {
+				health.setLoads(places[begin:end])
+			}
 			a.arrange(places[begin:end], ask)
 		}
 		begin = end
@@ -183,16 +188,13 @@ func (s State) rank() int {
 func (a *Alias) arrange(places []Place, ask *Ask) {
 	ranks := make([]rank, 0, fewTargets)
 	for i := range places {
-		p := &places[i]
-		r := rank{score: a.score(p, places, ask), from: i}
+		r := rank{score: a.score(places, i, ask), from: i}
 		if a.subject != nil { // the accounts of a choice share its subjects
-			r.tie = hashed(a.subject(ask.Record), p.Account.Label)
+			r.tie = hashed(a.subject(ask.Record), places[i].Account.Label)
 		}
 		ranks = append(ranks, r)
 	}
-	slices.SortStableFunc(ranks, func(p, q rank) int {
-		return cmp.Or(cmp.Compare(p.score, q.score), cmp.Compare(p.tie, q.tie))
-	})
+	slices.SortStableFunc(ranks, rank.compare)
 	unsorted := append(make([]Place, 0, fewTargets), places...)
 	for i, r := range ranks {
 		places[i] = unsorted[r.from]
@@ -217,14 +219,25 @@ type rank struct {
 	from       int
 }
 
+func (r rank) compare(other rank) int {
+	switch {
+	case r.score < other.score:
+		return -1
+	case r.score > other.score:
+		return 1
+	}
+	return cmp.Compare(r.tie, other.tie)
+}
+
 // fewTargets are those of an alias that are sorted without memory of the heap.
 const fewTargets = 16
 
 // explorationShare is the share of calls by which the strategy `fastest` tries targets that are not.
 const explorationShare = 0.05
 
-// score is the place of a target within its alias: the lowest is tried first.
-func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
+// score is the place of the target i of an alias within the alias: the lowest is tried first.
+func (a *Alias) score(all []Place, i int, ask *Ask) float64 {
+	p := &all[i]
 	switch a.Strategy {
 	case ByWeight:
 		if a.subject != nil {
@@ -232,9 +245,9 @@ func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
 				return draw(hashed(subject, p.Arm()), float64(p.Choice.EffectiveWeight()))
 			}
 		}
-		return draw(rand.Float64(), p.share(all))
+		return draw(rand.Float64(), share(all, i))
 	case LeastBusy:
-		return float64(p.Load.UnderWay)/p.share(all) + rand.Float64()*1e-6
+		return float64(p.Load.UnderWay)/share(all, i) + rand.Float64()*1e-6
 	case Fastest:
 		switch {
 		case p.Load.Median == 0 && !p.Load.Tried, rand.Float64() < explorationShare/float64(len(all)):
@@ -253,15 +266,18 @@ func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
 	return 0
 }
 
-// share is the weight of a target: that of its choice, divided among the accounts that serve it.
-func (p *Place) share(all []Place) float64 {
-	n := 0
-	for i := range all {
-		if all[i].Choice == p.Choice {
-			n++
-		}
+// share is the weight of the target i: that of its choice, divided among the accounts that serve the
+// choice, which stand together.
+func share(all []Place, i int) float64 {
+	choice := all[i].Choice
+	first, end := i, i+1
+	for first > 0 && all[first-1].Choice == choice {
+		first--
 	}
-	return float64(p.Choice.EffectiveWeight()) / float64(n)
+	for end < len(all) && all[end].Choice == choice {
+		end++
+	}
+	return float64(choice.EffectiveWeight()) / float64(end-first)
 }
 
 // draw returns a number that is the lowest of several with the probability of its weight, if u is
@@ -289,7 +305,13 @@ func (p *Place) expect(ask *Ask) plugins.Cost {
 
 // stayWarm moves the target whose cache has the conversation before those that are no better.
 func stayWarm(places []Place) {
-	at := slices.IndexFunc(places, func(p Place) bool { return p.warm > 0 })
+	at := 0
+	for at < len(places) && places[at].warm == 0 {
+		at++
+	}
+	if at == len(places) {
+		return
+	}
 	for ; at > 0 && places[at].asGoodAs(&places[at-1]); at-- {
 		places[at-1], places[at] = places[at], places[at-1]
 	}

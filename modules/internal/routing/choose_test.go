@@ -102,6 +102,42 @@ func (c *chooser) warm(name string, tokens int64) {
 
 func choices(models ...string) []*Choice { return InTheirOrder(models...).Models }
 
+// A choice by weight does not look at calls under way, and an explanation has them.
+func TestExplanationHasCallsUnderWay(t *testing.T) {
+	c := newChooser(t, &Alias{Strategy: ByWeight, Models: choices("a/big", "b/big")})
+	c.health.Begin(c.circuit("a/big"))
+	e := Explain("it", c.targets(), c.places(), c.health.Loads, func(Target) error { return nil })
+	for _, target := range e.Targets {
+		if want := map[string]int{"a/big": 1, "b/big": 0}[target.Target]; target.UnderWay != want {
+			t.Errorf("%s: %d calls under way, want %d", target.Target, target.UnderWay, want)
+		}
+	}
+}
+
+// Calls return to a target when its limit is over, although none has been answered there since.
+func TestLimitsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChooser(t, &Alias{Strategy: ByWeight, Models: choices("a/big", "b/big")})
+		c.health.Limited(c.circuit("a/big"), 30*time.Second)
+		c.health.Limited(c.circuit("b/big"), 10*time.Second)
+		for _, want := range []struct {
+			after time.Duration
+			state map[string]State
+		}{
+			{0, map[string]State{"a/big": Limited, "b/big": Limited}},
+			{15 * time.Second, map[string]State{"a/big": Limited, "b/big": Well}},
+			{20 * time.Second, map[string]State{"a/big": Well, "b/big": Well}},
+		} {
+			time.Sleep(want.after)
+			for _, p := range c.places() {
+				if p.State != want.state[p.Name] {
+					t.Errorf("%v later, %s is %s", want.after, p.Name, p.State)
+				}
+			}
+		}
+	})
+}
+
 func TestWeightsDivideTheCalls(t *testing.T) {
 	models := choices("a/big", "b/big", "c/small")
 	models[0].Weight, models[2].Weight = new(6), new(3)

@@ -65,7 +65,8 @@ const (
 
 // Explain says where a call with these targets and places would go. refuse returns why the caller
 // may not call a target, nil if it may.
-func Explain(model string, targets []Target, places []Place, refuse func(Target) error) *Explanation {
+func Explain(model string, targets []Target, places []Place, loads *Loads, refuse func(Target) error) *Explanation {
+	loads.setLoads(places) // the choice may not have needed them
 	e := &Explanation{Object: "route", Model: model, Targets: []ExplainedTarget{}}
 	for i := range places {
 		p := &places[i]

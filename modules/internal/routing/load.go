@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/storage/shared"
@@ -13,6 +14,9 @@ import (
 type Loads struct {
 	mu        sync.Mutex           // guards of
 	byCircuit map[shared.Key]*load // by circuit
+	// limited is until when a target refuses calls, nil if none has refused one: afterwards, nobody need
+	// look for targets that do. mu guards its changes.
+	limited atomic.Pointer[time.Time]
 }
 
 // InProcess are the loads of this process. They outlive a configuration.
@@ -115,7 +119,17 @@ func (l *load) addTiming(t timing) {
 func (l *Loads) Limited(circuit shared.Key, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.get(circuit).limited = time.Now().Add(min(max(wait, time.Second), maxLimited))
+	until := time.Now().Add(min(max(wait, time.Second), maxLimited))
+	l.get(circuit).limited = until
+	if latest := l.limited.Load(); latest == nil || latest.Before(until) {
+		l.limited.Store(&until)
+	}
+}
+
+// mayLimit reports whether a target may refuse calls now.
+func (l *Loads) mayLimit() bool {
+	until := l.limited.Load()
+	return until != nil && time.Now().Before(*until)
 }
 
 // Load is what is known of a target at a time.

@@ -29,7 +29,7 @@ func (a *Alias) Shares(targets []Target, ask *Ask) []Share {
 		part := 0.0
 		switch a.Strategy {
 		case ByWeight:
-			part = p.share(taken)
+			part = share(taken, i)
 		case LeastBusy, Fastest:
 			part = 1
 		case Cheapest:
