@@ -224,7 +224,7 @@ func (b *Backend) eraseItems(ctx context.Context, org string, ids []uuid.UUID) e
 	}
 	gone := slices.DeleteFunc(changed, func(id string) bool { return remaining[id] }) // also those that a client has deleted
 	p := r.withOwnParams()
-	if err := p.conn.Exec(marking(ctx), "INSERT INTO conversation_changes (org, conversation, changed_at, change) SELECT {org:String}, arrayJoin("+p.bind(gone, "Array(String)")+"), now64(3), 'deleted'", p.args...); err != nil {
+	if err := p.conn.Exec(withMarkSettings(ctx), "INSERT INTO conversation_changes (org, conversation, changed_at, change) SELECT {org:String}, arrayJoin("+p.bind(gone, "Array(String)")+"), now64(3), 'deleted'", p.args...); err != nil {
 		return err
 	}
 	these := r.these("record", ids)
