@@ -223,6 +223,39 @@ func makeFixture(t *testing.T) *fixture {
 	return f
 }
 
+// like returns the file of the stopped store that has the name of a path, or else one of its kind, nil
+// if there is none.
+func (f *fixture) like(path string) []byte {
+	for name, text := range f.stopped {
+		if filepath.Base(name) == filepath.Base(path) {
+			return text
+		}
+	}
+	for name, text := range f.stopped {
+		if filepath.Ext(name) == filepath.Ext(path) {
+			return text
+		}
+	}
+	return nil
+}
+
+// exchange gives a file the place of another of its kind in its directory, if there is one.
+func exchange(rng *rand.Rand, path string, text, _ []byte) error {
+	others, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"+filepath.Ext(path)))
+	if err != nil {
+		return err
+	}
+	other := others[rng.IntN(len(others))]
+	if info, err := os.Stat(other); err != nil || info.IsDir() {
+		return err
+	}
+	its, err := os.ReadFile(other)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(path, its, 0o600), os.WriteFile(other, text, 0o600))
+}
+
 // filesIn reads the files below a directory, by their names in it.
 func filesIn(t *testing.T, dir string) map[string][]byte {
 	all := map[string][]byte{}
@@ -247,7 +280,13 @@ func filesIn(t *testing.T, dir string) map[string][]byte {
 // Whatever befalls a file of a store that was stopped or killed, or that is open, nothing is lost,
 // or answered otherwise than before, without a word of the store and of Check.
 func TestNoDamageIsSilent(t *testing.T) {
-	f := makeFixture(t)
+	f, foreign := makeFixture(t), makeFixture(t)
+	kinds := append(slices.Clone(filedamage.Kinds),
+		filedamage.Kind{Name: "of another store", Do: func(_ *rand.Rand, path string, _, _ []byte) error {
+			return os.WriteFile(path, foreign.like(path), 0o600)
+		}},
+		filedamage.Kind{Name: "exchanged", Do: exchange},
+	)
 	cases := 40
 	if *full {
 		cases = 2000
@@ -270,7 +309,7 @@ func TestNoDamageIsSilent(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			name = "weir.db"
 		}
-		harm := filedamage.Kinds[rng.IntN(len(filedamage.Kinds))]
+		harm := kinds[rng.IntN(len(kinds))]
 		t.Run(fmt.Sprintf("%d %s %s %s", n, state, filepath.Base(name), harm.Name), func(t *testing.T) {
 			d := &damaged{dir: t.TempDir()}
 			for file, text := range from {

@@ -118,7 +118,11 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 	}
 	c.archive.settle()
 	c.archive.noteRead()
-	if err := c.log.loadRaw(unsealed); err != nil {
+	_, was, err := readCheckpoints(c.dir)
+	if err == nil {
+		err = c.log.loadRaw(unsealed, was.Reach)
+	}
+	if err != nil {
 		return err
 	}
 	for _, s := range c.log.unsealed {

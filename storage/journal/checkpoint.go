@@ -86,7 +86,17 @@ func (c *checkpoints) open(dir string, s *checkpoint) (damage []FileDamage, foun
 		later = 1
 	}
 	*s, c.last = all[later], all[later]
+	if has[0] && has[1] && all[0].Journal != all[1].Journal {
+		return nil, false, errTwoJournals(dir, all[0].Journal, all[1].Journal)
+	}
 	return compareCopies(later, has, s.Reach), has[later], nil
+}
+
+// errTwoJournals says that the two files are not of one store: only whoever runs Weir knows which is
+// the right one.
+func errTwoJournals(dir string, first, second uuid.UUID) error {
+	return fmt.Errorf("%s in %s is of the journal %s, and %s of %s: move the one of another store away",
+		checkpointName, dir, first, witnessName, second)
 }
 
 // compareCopies reports a file that has no checkpoint, although the other file has. An older
@@ -102,6 +112,7 @@ func compareCopies(later int, found [2]bool, r *reach) []FileDamage {
 // readCheckpoints reads the later checkpoint of a directory, and changes nothing.
 func readCheckpoints(dir string) (damage []FileDamage, s checkpoint, err error) {
 	var has [2]bool
+	var journals [2]uuid.UUID
 	later, sequence := 0, uint64(0)
 	for i, name := range checkpointNames {
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -113,6 +124,10 @@ func readCheckpoints(dir string) (damage []FileDamage, s checkpoint, err error) 
 		if c, n, has[i] = readCheckpoint(text); n > sequence {
 			s, later, sequence = c, i, n
 		}
+		journals[i] = c.Journal
+	}
+	if has[0] && has[1] && journals[0] != journals[1] {
+		return nil, s, errTwoJournals(dir, journals[0], journals[1])
 	}
 	if !has[later] {
 		return nil, s, fmt.Errorf("%s and %s are gone or damaged", checkpointName, witnessName)

@@ -84,7 +84,7 @@ func (t *erasuresText) reach() Reach {
 	if t.Generation == 0 {
 		return Reach{}
 	}
-	return Reach{t.Generation, 1}
+	return Reach{Generation: t.Generation, Size: 1}
 }
 
 // write writes the file anew.

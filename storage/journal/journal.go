@@ -201,8 +201,16 @@ func (j *Journal) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
+	page, err := j.ledger.page.open(j.dir)
+	if err != nil {
+		j.options.logger().Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
+	}
+	forgotten := !found && (page.begun > 0 || last > 0 || hasDatabase(j.dir))
 	if !found {
 		s = checkpoint{Journal: uuid.New()}
+		if forgotten {
+			s.Reach = &reach{Forgotten: true}
+		}
 		if last == 0 {
 			// The backend may remember content of a journal that is gone.
 			last = j.options.Load().firstSegment - 1
@@ -217,11 +225,7 @@ func (j *Journal) start(ctx context.Context) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	j.restoreHeld(s.Held)
-	page, err := j.ledger.page.open(j.dir)
-	if err != nil {
-		j.options.logger().Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
-	}
-	if !found && page.begun > 0 {
+	if forgotten {
 		damage = append(damage, s.takeRecorded(page, unapplied))
 	}
 	_, keeps := j.backend.(storage.ContentKeeper)

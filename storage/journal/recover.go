@@ -53,7 +53,8 @@ func (j *Journal) recover() (last uint64, err error) {
 		delete(numbers, n)
 	}
 	j.loadSealed(sealed)
-	return last, j.log.loadRaw(unsealed)
+	_, was, _ := readCheckpoints(j.dir) // without one, the headers hold
+	return last, j.log.loadRaw(unsealed, was.Reach)
 }
 
 // segmentFiles lists the numbers of the raw and sealed segments of a directory, and the names of
@@ -87,10 +88,21 @@ func segmentFiles(dir string) (unsealed, sealed map[uint64]bool, temporary []str
 	return unsealed, sealed, temporary, err
 }
 
-func (l *log) loadRaw(numbers map[uint64]bool) error {
+// loadRaw opens the raw segments. was is what the checkpoint says of them, nil if it says nothing.
+func (l *log) loadRaw(numbers map[uint64]bool, was *reach) error {
+	salts, paths := make(map[uint64]uint32), make(map[uint64]string)
+	if was != nil {
+		for _, s := range was.Raw {
+			salts[s.Segment] = s.Salt
+		}
+	}
+	for n := range numbers {
+		paths[n] = segmentPath(l.dir, n, rawSuffix)
+	}
+	l.findExchanged(salts, paths)
 	var ends []storage.Position
 	for _, n := range slices.Sorted(maps.Keys(numbers)) {
-		if err := l.load(n, &ends); err != nil {
+		if err := l.load(n, paths[n], salts[n], &ends); err != nil {
 			return err
 		}
 	}
@@ -102,6 +114,28 @@ func (l *log) loadRaw(numbers map[uint64]bool) error {
 		}
 	}
 	return nil
+}
+
+// findExchanged puts the paths of segments right whose files have each other's names, by the salts that
+// the witness says.
+func (l *log) findExchanged(salts map[uint64]uint32, paths map[uint64]string) {
+	of := make(map[uint32]uint64) // segments, by the salts of which another has the file
+	for n, path := range paths {
+		f, err := l.options.Load().open(path, os.O_RDONLY)
+		if err != nil {
+			continue // load says why
+		}
+		if salt, err := readHeader(f); err == nil && salts[n] != 0 && salt != salts[n] {
+			of[salt] = n
+		}
+		f.Close()
+	}
+	for a := range paths {
+		b, there := of[salts[a]]
+		if there && a < b && of[salts[b]] == a {
+			paths[a], paths[b] = paths[b], paths[a]
+		}
+	}
 }
 
 func (j *Journal) loadSealed(numbers map[uint64]bool) {

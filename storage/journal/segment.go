@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -250,9 +251,11 @@ func (l *log) create() (*segment, error) {
 	return s, nil
 }
 
-// load opens a segment of an earlier process, and adds to ends.
-func (l *log) load(number uint64, ends *[]storage.Position) error {
-	s := &segment{number: number, path: segmentPath(l.dir, number, rawSuffix), closed: true, refs: 1}
+// load opens a segment of an earlier process, and adds to ends. known is the salt that the witness
+// says, 0 if it says none. If the header has another, it is damaged, or the file is of another store,
+// and then no entry proves whole. path is where the file is.
+func (l *log) load(number uint64, path string, known uint32, ends *[]storage.Position) error {
+	s := &segment{number: number, path: path, closed: true, refs: 1}
 	f, err := l.options.Load().open(s.path, os.O_RDWR)
 	if err != nil {
 		return err
@@ -266,6 +269,7 @@ func (l *log) load(number uint64, ends *[]storage.Position) error {
 		f.Close()
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
+	s.salt = cmp.Or(known, s.salt)
 	s.size, s.opened = info.Size(), info.ModTime()
 	l.unsealed = append(l.unsealed, s)
 	return s.scan(l.options.now(), ends)

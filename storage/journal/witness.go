@@ -28,12 +28,17 @@ type Reach struct {
 	// Size is in units of the file's own, such as bytes or events. A file that exists reaches 1
 	// or more.
 	Size int64 `json:",omitempty"`
+	// ID tells the file from one of another store, 0 if nobody knows.
+	ID uint32 `json:",omitempty"`
 }
 
 // before reports whether r reaches less far than q.
 func (r Reach) before(q Reach) bool {
 	return r.Generation < q.Generation || r.Generation == q.Generation && r.Size < q.Size
 }
+
+// isOther reports whether r and q are of two files.
+func (r Reach) isOther(q Reach) bool { return q.ID != 0 && r.ID != q.ID }
 
 // reach is how far the files of a store had come when a checkpoint was written.
 type reach struct {
@@ -45,6 +50,9 @@ type reach struct {
 	List listReach
 	// Others are the files of other packages in the directory, by name.
 	Others map[string]Reach `json:",omitempty"`
+	// Forgotten is true if the checkpoint was lost: then a file of another package that is not there
+	// may be lost, too, unless Others has it.
+	Forgotten bool `json:",omitempty"`
 	// Damage is what was found of the files, in the order of time, at most maxDamage.
 	Damage []FileDamage `json:",omitempty"`
 }
@@ -54,6 +62,8 @@ type rawReach struct {
 	Segment  uint64 `json:"n"`
 	Entries  uint32 `json:"e"`
 	Contents int64  `json:"c"` // entries with content
+	// Salt is that of the segment, 0 if an older version wrote this.
+	Salt uint32 `json:"s,omitempty"`
 }
 
 // listReach is how far the list of sealed segments reaches.
@@ -81,17 +91,19 @@ type Witness struct {
 	j *Journal
 
 	// mu comes after all other locks. It guards all fields.
-	mu       sync.Mutex
-	others   map[string]Reach
-	attached map[string]func() (Reach, bool) // the files that this process uses, by name
-	damage   []FileDamage
-	told     []FileDamage // by Damaged, without times
+	mu     sync.Mutex
+	others map[string]Reach
+	// forgotten is reach.Forgotten.
+	forgotten bool
+	attached  map[string]func() (Reach, bool) // the files that this process uses, by name
+	damage    []FileDamage
+	told      []FileDamage // by Damaged, without times
 }
 
 // restore takes over what a checkpoint says.
 func (w *Witness) restore(r *reach) {
 	if r != nil {
-		w.others, w.damage = maps.Clone(r.Others), r.Damage
+		w.others, w.forgotten, w.damage = maps.Clone(r.Others), r.Forgotten, r.Damage
 	}
 }
 
@@ -115,7 +127,7 @@ func (w *Witness) found() []FileDamage {
 func (w *Witness) fill(r *reach) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r.Others, r.Damage = maps.Clone(w.others), w.damage
+	r.Others, r.Forgotten, r.Damage = maps.Clone(w.others), w.forgotten, w.damage
 }
 
 // reach is how far the files reach. It needs the mutex.
@@ -123,7 +135,7 @@ func (j *Journal) reach() *reach {
 	r := &reach{Begun: j.ledger.seen(), List: j.archive.reach()}
 	for _, s := range j.log.unsealed {
 		if s.entries > 0 && !s.leaving {
-			r.Raw = append(r.Raw, rawReach{s.number, s.entries, s.contents})
+			r.Raw = append(r.Raw, rawReach{s.number, s.entries, s.contents, s.salt})
 		}
 	}
 	j.witness.fill(r)
@@ -149,7 +161,7 @@ func (j *Journal) compare(c *checkpoint, page counted, keeps bool) (damage []Fil
 		i, there := j.log.find(was.Segment)
 		if there {
 			s := j.log.unsealed[i]
-			is = rawReach{was.Segment, s.entries, s.contents}
+			is = rawReach{was.Segment, s.entries, s.contents, s.salt}
 		}
 		delivered := uint32(0)
 		switch {
@@ -235,7 +247,14 @@ func Advice(err error) string {
 // Compare compares a file that another package keeps in the directory with what the checkpoint
 // says of it. is is how far the file reaches, zero if there is no file. The error is a RefusedFileError.
 func (w *Witness) Compare(name string, is Reach) error {
-	err := CompareReach(w.j.dir, name, is, w.Reached(name))
+	w.mu.Lock()
+	was, known := w.others[name]
+	lost := w.forgotten && !known && is == (Reach{})
+	w.mu.Unlock()
+	err := CompareReach(w.j.dir, name, is, was)
+	if lost {
+		err = &RefusedFileError{filepath.Join(w.j.dir, name), "may be gone, as " + checkpointName + " is, which would know it"}
+	}
 	if refused, ok := errors.AsType[*RefusedFileError](err); ok {
 		w.Damaged(name, refused.Found+": what depends on it is refused")
 	}
@@ -279,12 +298,16 @@ func (w *Witness) checkOthers() {
 // CompareReach returns a RefusedFileError if a file in the directory of a journal reaches less far
 // than it did.
 func CompareReach(dir, name string, is, was Reach) error {
-	if !is.before(was) {
-		return nil
-	}
-	found := "is older or shorter than it was"
-	if is == (Reach{}) {
+	found := ""
+	switch {
+	case is == (Reach{}) && is.before(was):
 		found = "is gone"
+	case is.isOther(was):
+		found = "is another file than it was"
+	case is.before(was):
+		found = "is older or shorter than it was"
+	default:
+		return nil
 	}
 	return &RefusedFileError{filepath.Join(dir, name), found}
 }
@@ -296,7 +319,7 @@ func Knows(dir, name string) bool {
 		return false
 	}
 	_, known := s.Reach.Others[name]
-	return known
+	return known || s.Reach.Forgotten
 }
 
 // Reached returns how far the checkpoint says that a file reaches: what was appended before the file
@@ -361,6 +384,13 @@ func databaseName(dir string) string {
 	return "the database"
 }
 
+// hasDatabase reports whether there is the database, a file, whose journal is in a directory.
+func hasDatabase(dir string) bool {
+	path, isFile := strings.CutSuffix(dir, directorySuffix)
+	info, err := os.Stat(path)
+	return isFile && err == nil && info.Size() > 0
+}
+
 // Forget makes the checkpoint of a journal that no process uses forget a file of another package:
 // what is there of the file, if anything, holds from then on. It reports whether the checkpoint
 // knew the file.
@@ -379,9 +409,15 @@ func Forget(dir, name string) (known bool, err error) {
 	if c.Reach == nil {
 		return false, nil
 	}
-	if _, known = c.Reach.Others[name]; !known {
+	if _, known = c.Reach.Others[name]; !known && !c.Reach.Forgotten {
 		return false, nil
 	}
 	delete(c.Reach.Others, name)
+	if c.Reach.Forgotten {
+		if c.Reach.Others == nil {
+			c.Reach.Others = make(map[string]Reach)
+		}
+		c.Reach.Others[name] = Reach{}
+	}
 	return true, files.write(&c, true)
 }

@@ -149,8 +149,8 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 	j := open(t, &restorer{path: database}, Options{Dir: dir})
 	credits, past := filepath.Join(dir, "credits"), filepath.Join(dir, "past")
 	j.witness.Attach("credits", nil)
-	detach := j.witness.Attach("past", func() (Reach, bool) { return Reach{1, 1}, true })
-	j.witness.Note("past", Reach{1, 1})
+	detach := j.witness.Attach("past", func() (Reach, bool) { return Reach{Generation: 1, Size: 1}, true })
+	j.witness.Note("past", Reach{Generation: 1, Size: 1})
 	for _, path := range []string{database, credits, past} {
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -183,11 +183,164 @@ func TestAFileThatIsDeletedWhileOpenIsTold(t *testing.T) {
 func TestAFileThatNobodyUsesMayBeDeleted(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	j := open(t, &backend{}, o)
-	j.witness.Note("credits", Reach{1, 1})
+	j.witness.Note("credits", Reach{Generation: 1, Size: 1})
 	abandon(j)
 	j = open(t, &backend{}, o)
 	j.maintenance.pass(t.Context())
 	if found := j.Integrity().Damage; len(found) > 0 || j.witness.Reached("credits") == (Reach{}) {
 		t.Errorf("of a file that no process has opened this is said: %v", found)
+	}
+}
+
+// Without both checkpoints nobody knows which other files there were: those that are not there are
+// refused until somebody says what holds. Those that are there hold.
+func TestWithoutCheckpointsMissingFilesAreRefused(t *testing.T) {
+	for name, without := range map[string]func(t *testing.T, dir string){
+		"checkpoints": func(t *testing.T, dir string) {
+			for _, name := range checkpointNames {
+				if err := os.Remove(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"directory": func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			database := filepath.Join(t.TempDir(), "weir.db")
+			o := Options{Dir: database + directorySuffix}
+			j := open(t, &backend{}, o)
+			appendSample(t, j, 0)
+			flush(t, j)
+			abandon(j)
+			if err := os.WriteFile(database, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			without(t, o.Dir)
+			for range 2 { // also the start after
+				j = open(t, &backend{}, o)
+				if len(j.Integrity().Damage) == 0 {
+					t.Error("nothing is said")
+				}
+				if err := j.Witness().Compare("control.db", Reach{}); err == nil {
+					t.Error("control.db is not refused")
+				}
+				if err := j.Witness().Compare("credits", Reach{Generation: 1, Size: 1}); err != nil {
+					t.Error(err)
+				}
+				abandon(j)
+			}
+			if known, err := Forget(o.Dir, "control.db"); !known || err != nil {
+				t.Fatal(known, err)
+			}
+			j = open(t, &backend{}, o)
+			if err := j.Witness().Compare("control.db", Reach{}); err != nil {
+				t.Error(err)
+			}
+			if err := j.Witness().Compare("credits", Reach{}); err == nil {
+				t.Error("credits is not refused")
+			}
+		})
+	}
+}
+
+// A checkpoint of another store is not taken for this one's.
+func TestACheckpointOfAnotherStoreIsRefused(t *testing.T) {
+	other, o := Options{Dir: t.TempDir()}, Options{Dir: t.TempDir()}
+	for _, o := range []Options{other, o} {
+		j := open(t, &backend{}, o)
+		appendSample(t, j, 0)
+		flush(t, j)
+		abandon(j)
+	}
+	text, err := os.ReadFile(filepath.Join(other.Dir, checkpointName))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(o.Dir, checkpointName), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j, err := Open(t.Context(), &backend{}, o); err == nil {
+		abandon(j)
+		t.Error("the store opens")
+	}
+	if _, err := Check(t.Context(), o.Dir, nil); err == nil {
+		t.Error("Check says nothing")
+	}
+	if err := os.Remove(filepath.Join(o.Dir, checkpointName)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, &backend{}, o)
+}
+
+// undelivered is a store whose backend was out of reach, with two raw segments of one entry each.
+func undelivered(t *testing.T) Options {
+	o := Options{Dir: t.TempDir(), SegmentBytes: 1, firstSegment: 1}
+	j := open(t, &backend{fault: storage.ErrUnavailable}, o)
+	for n := range 2 {
+		appendSample(t, j, 4*n) // of one kind
+	}
+	if err := j.saveReach(true); err != nil {
+		t.Fatal(err)
+	}
+	abandon(j)
+	return o
+}
+
+// Raw segments whose files were exchanged are known by their salts.
+func TestExchangedRawSegmentsLoseNothing(t *testing.T) {
+	o := undelivered(t)
+	b := &backend{}
+	j := open(t, b, o)
+	flush(t, j)
+	alone(j)
+	abandon(j)
+	raw, aside := files(t, o.Dir, rawSuffix), filepath.Join(o.Dir, "aside")
+	for _, move := range [][2]string{{raw[0], aside}, {raw[1], raw[0]}, {aside, raw[1]}} {
+		if err := os.Rename(move[0], move[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j = open(t, b, o)
+	for n, number := range []uint64{1, 2} {
+		wantContent(t, j, storage.ContentRef{Segment: number}, 4*n)
+	}
+	if i := balanced(t, j); i.Recorded != 2 || len(i.Damage) > 0 {
+		t.Errorf("the reconciliation is %+v", i)
+	}
+}
+
+// A raw segment of another store has none of this one's entries, which is told and counted.
+func TestARawSegmentOfAnotherStoreIsTold(t *testing.T) {
+	o, other := undelivered(t), undelivered(t)
+	for _, path := range files(t, o.Dir, rawSuffix) {
+		if err := os.Rename(filepath.Join(other.Dir, filepath.Base(path)), path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if checked, err := Check(t.Context(), o.Dir, nil); err != nil || len(checked.Problems) == 0 {
+		t.Errorf("Check says %+v, %v", checked, err)
+	}
+	j := open(t, &backend{}, o)
+	flush(t, j)
+	if i := balanced(t, j); i.Seen != 2 || i.Lost() != 2 || len(i.Damage) != 2 {
+		t.Errorf("the reconciliation is %+v", i)
+	}
+}
+
+// A raw segment whose header is damaged keeps its entries, because the checkpoint has what the header had.
+func TestADamagedHeaderCostsNothing(t *testing.T) {
+	o := undelivered(t)
+	for _, path := range files(t, o.Dir, rawSuffix) {
+		flip(t, path, int64(headerSize)-1)
+	}
+	b := &backend{}
+	j := open(t, b, o)
+	flush(t, j)
+	if i := balanced(t, j); i.Seen != 2 || i.Recorded != 2 {
+		t.Errorf("the reconciliation is %+v", i)
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"os"
 )
 
-// Kinds are the ways in which a file is damaged. Do takes its text, which is not empty, and old, the file
-// as it was before, nil if it was not there.
-var Kinds = []struct {
+// Kind is a way in which a file is damaged. Do takes its text, which is not empty, and old, the file as it
+// was before, nil if it was not there.
+type Kind struct {
 	Name string
 	Do   func(rng *rand.Rand, path string, text, old []byte) error
-}{
+}
+
+// Kinds are the ways that need no other file.
+var Kinds = []Kind{
 	{"gone", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Remove(path) }},
 	{"empty", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Truncate(path, 0) }},
 	{"cut", func(rng *rand.Rand, path string, text, _ []byte) error {
@@ -31,6 +34,12 @@ var Kinds = []struct {
 	{"zeroed", func(rng *rand.Rand, path string, text, _ []byte) error {
 		from := rng.IntN(len(text)) &^ (4<<10 - 1)
 		return overwrite(path, from, make([]byte, min(4<<10, len(text)-from)))
+	}},
+	{"a directory", func(_ *rand.Rand, path string, _, _ []byte) error {
+		return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
+	}},
+	{"a link to nothing", func(_ *rand.Rand, path string, _, _ []byte) error {
+		return errors.Join(os.Remove(path), os.Symlink(path+".moved", path))
 	}},
 }
 

@@ -3,25 +3,42 @@ package stores
 import (
 	"crypto/rand"
 	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 
 	"github.com/weirhq/weir/internal/disk"
+	"github.com/weirhq/weir/storage/journal"
 )
 
+// secretName is the file of the secret in the journal's directory.
+const secretName = "secret"
+
 // Secret returns the secret of the store, which signs and hashes what outlives a process. The first call
-// creates it in a file beside the journal.
+// creates it in a file beside the journal, and so does the first after the file was lost, cut or emptied:
+// what the earlier secret has encrypted is lost then, and the journal tells of it.
 func (s *Store) Secret() ([]byte, error) {
-	if _, err := s.Journal(); err != nil { // its directory
+	j, err := s.Journal() // its directory
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	path := filepath.Join(s.storage.Dir(), "secret")
+	path := filepath.Join(s.storage.Dir(), secretName)
 	secret, err := os.ReadFile(path)
-	if !errors.Is(err, os.ErrNotExist) {
-		return secret, err
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
 	}
-	secret = []byte(rand.Text())
-	return secret, disk.Replace(path, secret, 0o600)
+	if len(secret) < len(rand.Text()) { // a shorter one can be guessed
+		secret = []byte(rand.Text())
+		if err := disk.Replace(path, secret, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	is, was := journal.Reach{Size: 1, ID: crc32.ChecksumIEEE(secret)}, j.Witness().Reached(secretName)
+	if was != (journal.Reach{}) && is != was {
+		j.Witness().Damaged(secretName, "is not as it was: what clients carry of reasoning, and what the cache has, cannot be read any more")
+	}
+	j.Witness().Note(secretName, is)
+	return secret, nil
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +23,9 @@ func reach(db *sql.DB) (is journal.Reach, err error) {
 	if events == 0 { // empty, or of version 1
 		return is, nil
 	}
-	err = db.QueryRow("SELECT 1 + coalesce(max(n), 0) FROM events").Scan(&is.Size)
+	var first string
+	err = db.QueryRow("SELECT 1 + coalesce(max(n), 0), coalesce((SELECT id FROM events ORDER BY n LIMIT 1), '') FROM events").Scan(&is.Size, &first)
+	is.ID = crc32.ChecksumIEEE([]byte(first)) // 0 of ""
 	return is, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 
@@ -48,7 +49,7 @@ func (f *file) open(apply func(entry)) error {
 		if err := f.compare(); err != nil {
 			return err
 		}
-		return f.replace(nil, nil, state{Generation: 1, Counted: f.end()})
+		return f.replace(nil, nil, state{Generation: 1, Counted: f.end(), ID: rand.Uint32()})
 	}
 	if err == nil {
 		err = f.compare()
@@ -83,6 +84,9 @@ func (f *file) read(flag int, apply func(entry)) error {
 		return err
 	}
 	err = f.load(witness, apply)
+	if err == nil && witness.ID != 0 && f.state.ID != witness.ID {
+		err = f.refuse("it is that of another store")
+	}
 	if err == nil && (f.state.Generation < witness.Generation || f.state.Generation == witness.Generation && f.size < witness.Size) {
 		err = f.refuse("it has been cut, or replaced by an older one")
 	}
@@ -185,7 +189,7 @@ func (f *file) append(lines []byte, durable bool) error {
 
 // reach is how far the file reaches.
 func (f *file) reach() journal.Reach {
-	return journal.Reach{Generation: f.state.Generation, Size: f.size}
+	return journal.Reach{Generation: f.state.Generation, Size: f.size, ID: f.state.ID}
 }
 
 // compare compares the file with what the journal knows of it.

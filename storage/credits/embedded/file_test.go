@@ -240,6 +240,7 @@ func TestSyncs(t *testing.T) {
 		t.Errorf("creating syncs %q, want %q", synced, created)
 	}
 	must(t, l.Grant(t.Context(), "acme", 1))
+	must(t, l.Grant(t.Context(), "acme", 1))
 	synced = nil
 	must(t, l.Grant(t.Context(), "acme", 1))
 	if want := append(created, "credits"); !slices.Equal(synced, want) {

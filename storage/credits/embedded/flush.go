@@ -1,8 +1,10 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -78,7 +80,7 @@ func (l *Ledger) compact() {
 	l.mu.Lock()
 	l.accounts.expire(storage.Millis(time.Now()))
 	l.generation++ // charges from now on are lines after the balances
-	next := state{Generation: l.generation, Counted: l.file.end()}
+	next := state{Generation: l.generation, Counted: l.file.end(), ID: cmp.Or(l.file.state.ID, rand.Uint32())}
 	all, lines := l.accounts.list(func(credits.Account) bool { return true }), l.lines
 	l.lines = nil
 	var open []entry

@@ -66,7 +66,7 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Ledger, error) {
 // Exists reports whether a directory has a ledger.
 func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, FileName))
-	return err == nil
+	return err == nil || journal.Knows(dir, FileName)
 }
 
 // Check reads the ledger of a directory, and changes nothing. was is how far the ledger must

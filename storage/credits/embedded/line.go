@@ -29,6 +29,8 @@ type state struct {
 	// Counted is the end of the journal when the balances were written: they have the charges of
 	// all records before it. It is zero in files of earlier versions.
 	Counted storage.Position `json:"counted,omitzero"`
+	// ID tells the file from that of another store. It is 0 in files of earlier versions.
+	ID uint32 `json:"id,omitempty"`
 }
 
 func (s state) appendJSON(b []byte) []byte {
