@@ -49,6 +49,7 @@ PRAGMA user_version = 2;`
 // Log is the open file of a store.
 type Log struct {
 	db      *sql.DB
+	path    string
 	logger  *zap.Logger
 	journal *journal.Journal // nil if nothing knows how far the file must reach
 	detach  func()           // says that the process does not use the file any more, nil without a journal
@@ -90,10 +91,13 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{db: db, logger: logger, journal: j, done: make(chan struct{})}
+	l := &Log{db: db, path: path, logger: logger, journal: j, done: make(chan struct{})}
 	err = l.compare()
 	if err == nil {
 		err = l.migrate()
+	}
+	if err == nil {
+		err = checkSums(db)
 	}
 	if err != nil {
 		return nil, errors.Join(l.refuse(path, err), db.Close())
@@ -212,11 +216,11 @@ func change(ctx context.Context, tx *sql.Tx, org string, e *control.Event) error
 
 // put writes an object. The object's earlier lists and secrets must be deleted before.
 func put(ctx context.Context, tx *sql.Tx, org string, o *control.Object, isNew bool) error {
-	statement := "UPDATE objects SET name = ?, value = ? WHERE id = ? AND org = ? AND kind = ?"
+	statement := "UPDATE objects SET name = ?, value = ?, sum = ? WHERE id = ? AND org = ? AND kind = ?"
 	if isNew {
-		statement = "INSERT INTO objects (name, value, id, org, kind) VALUES (?, ?, ?, ?, ?)"
+		statement = "INSERT INTO objects (name, value, sum, id, org, kind) VALUES (?, ?, ?, ?, ?, ?)"
 	}
-	_, err := tx.ExecContext(ctx, statement, o.Name, []byte(o.Value), o.ID, org, o.Kind)
+	_, err := tx.ExecContext(ctx, statement, o.Name, []byte(o.Value), sumOf(o.ID, org, string(o.Kind), o.Value), o.ID, org, o.Kind)
 	if libsqlite.ExtendedCode(err) == libsqlite.ConstraintUnique {
 		return control.ErrTaken
 	}

@@ -41,6 +41,9 @@ func (l *Log) migrate() error {
 	default:
 		err = fmt.Errorf("the file is of version %d, which a newer Weir has written", version)
 	}
+	if err == nil {
+		err = addSums(tx)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,6 +53,9 @@ func (l *Log) migrate() error {
 // migrateKeys reads a file of version 1. The projects that keys name are made.
 func migrateKeys(tx *sql.Tx) error {
 	if _, err := tx.Exec(fromKeys); err != nil {
+		return err
+	}
+	if err := addSums(tx); err != nil { // before projects are made
 		return err
 	}
 	rows, err := tx.Query("SELECT DISTINCT org, substr(list, 9) FROM lists WHERE list LIKE 'project/%'")

@@ -28,8 +28,8 @@ func (l *Log) Find(ctx context.Context, hash control.Hash) (control.Object, erro
 
 // read reads one object with its hashes, at one moment.
 func (l *Log) read(ctx context.Context, where string, args ...any) (o control.Object, err error) {
-	rows, err := l.db.QueryContext(ctx, `WITH one AS (SELECT id, kind, value, used_at FROM objects `+where+`)
-		SELECT id, kind, value, used_at, s.place, s.hash FROM one LEFT JOIN secrets s USING (id) ORDER BY s.place`, args...)
+	rows, err := l.db.QueryContext(ctx, `WITH one AS (SELECT id, org, kind, value, used_at, sum FROM objects `+where+`)
+		SELECT id, kind, value, used_at, s.place, s.hash, org, sum FROM one LEFT JOIN secrets s USING (id) ORDER BY s.place`, args...)
 	if err != nil {
 		return o, err
 	}
@@ -38,8 +38,13 @@ func (l *Log) read(ctx context.Context, where string, args ...any) (o control.Ob
 		var place sql.NullInt64 // NULL for an object without secrets
 		var hash []byte
 		var used *int64
-		if err := rows.Scan(&o.ID, &o.Kind, (*[]byte)(&o.Value), &used, &place, &hash); err != nil {
+		var org string
+		var sum sql.NullInt64
+		if err := rows.Scan(&o.ID, &o.Kind, (*[]byte)(&o.Value), &used, &place, &hash, &org, &sum); err != nil {
 			return o, err
+		}
+		if err := l.compareSum(&o, org, sum); err != nil {
+			return control.Object{}, err
 		}
 		o.UsedAt = l.Latest(o.ID, (*storage.Timestamp)(used))
 		if place.Valid {
@@ -88,7 +93,7 @@ func (l *Log) List(ctx context.Context, org string, kind control.Kind, p control
 	if p.Limit > 0 {
 		order, args = order+" LIMIT ?", append(args, p.Limit)
 	}
-	rows, err := l.db.QueryContext(ctx, "SELECT id, value, used_at FROM "+from+" WHERE "+where+order, args...)
+	rows, err := l.db.QueryContext(ctx, "SELECT id, value, used_at, sum FROM "+from+" WHERE "+where+order, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +101,11 @@ func (l *Log) List(ctx context.Context, org string, kind control.Kind, p control
 	for rows.Next() {
 		o := control.Object{Kind: kind}
 		var used *int64
-		if err := rows.Scan(&o.ID, (*[]byte)(&o.Value), &used); err != nil {
+		var sum sql.NullInt64
+		if err := rows.Scan(&o.ID, (*[]byte)(&o.Value), &used, &sum); err != nil {
+			return nil, err
+		}
+		if err := l.compareSum(&o, org, sum); err != nil {
 			return nil, err
 		}
 		o.UsedAt = l.Latest(o.ID, (*storage.Timestamp)(used))
