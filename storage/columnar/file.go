@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,12 +28,14 @@ type fileIndex struct {
 	After int64 `json:"after"`
 	Last  int64 `json:"last"`
 	// Columns are by the number of the column; N and Org are the keys and the
-	// organisations, and Places and Values are what is wide.
-	Columns [columnCount]block `json:"columns"`
-	N       block              `json:"n"`
-	Org     block              `json:"org"`
-	Places  block              `json:"places"`
-	Values  block              `json:"values"`
+	// organisations, and Places and Values are what is wide. Of the keys, Sequence has the lowest
+	// bits, unless the file is of an earlier version.
+	Columns  [columnCount]block `json:"columns"`
+	N        block              `json:"n"`
+	Sequence block              `json:"sequence"`
+	Org      block              `json:"org"`
+	Places   block              `json:"places"`
+	Values   block              `json:"values"`
 	// Properties are by their names. Others is true if there are more.
 	Properties map[string]block `json:"properties"`
 	Others     bool             `json:"others"`
@@ -46,19 +49,22 @@ type scoreBlocks struct {
 	Values block `json:"values"`
 }
 
-// block is where values are, each as what it is more than Base.
+// block is where values are, each as what it is more than Base, or as its place among a few.
 type block struct {
 	Offset int64  `json:"offset"`
 	Count  int    `json:"count"`
-	Width  int    `json:"width"` // bytes of a value: 0, 1, 2, 4 or 8
-	Base   int64  `json:"base"`  // the smallest value
-	Max    int64  `json:"max"`   // the largest value
+	Few    int    `json:"few,omitempty"` // how many different values come first, in 8 bytes each; 0 if there are many
+	Width  int    `json:"width"`         // bytes of a value: 0, 1, 2, 4 or 8
+	Base   int64  `json:"base"`          // the smallest value
+	Max    int64  `json:"max"`           // the largest value
 	Sum    uint32 `json:"sum"`
 }
 
 var (
-	fileFormat = strings.Join(Columns[:], " ") + " properties scores max"
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	fileFormat = formerFormat + " sequence few"
+	// formerFormat is that of files that have the keys in one block.
+	formerFormat = strings.Join(Columns[:], " ") + " properties scores max"
+	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // trailerBytes are the length and the sum of the index.
@@ -101,8 +107,32 @@ func writeBlock[T uint32 | int64](w *fileWriter, values []T) block {
 		b.Width = 8
 	}
 	p := w.buffer[:0]
+	few := values
+	if b.Width > 1 {
+		few = fewOf(values)
+	}
+	if len(few)*wideBytes+len(values) < len(values)*b.Width {
+		b.Few, b.Width = len(few), 1
+		for _, v := range few {
+			p = binary.LittleEndian.AppendUint64(p, uint64(v))
+		}
+		for _, v := range values {
+			place, _ := slices.BinarySearch(few, v)
+			p = append(p, byte(place))
+		}
+	} else {
+		p = appendValues(p, values, least, b.Width)
+	}
+	w.buffer = p
+	b.Sum = crc32.Checksum(p, castagnoli)
+	w.write(p)
+	return b
+}
+
+// appendValues appends what each value is more than the least one.
+func appendValues[T uint32 | int64](p []byte, values []T, least T, width int) []byte {
 	for _, v := range values {
-		switch more := uint64(v) - uint64(least); b.Width {
+		switch more := uint64(v) - uint64(least); width {
 		case 1:
 			p = append(p, byte(more))
 		case 2:
@@ -113,10 +143,22 @@ func writeBlock[T uint32 | int64](w *fileWriter, values []T) block {
 			p = binary.LittleEndian.AppendUint64(p, more)
 		}
 	}
-	w.buffer = p
-	b.Sum = crc32.Checksum(p, castagnoli)
-	w.write(p)
-	return b
+	return p
+}
+
+// wideBytes are those of one of a few values.
+const wideBytes = 8
+
+// fewOf returns the different values in their order. If a byte cannot tell them apart, it returns all
+// values.
+func fewOf[T uint32 | int64](values []T) []T {
+	seen := make(map[T]struct{})
+	for _, v := range values {
+		if seen[v] = struct{}{}; len(seen) > 1<<8 {
+			return values
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // Write writes a chunk to a new file, on the disk when it returns.
@@ -131,7 +173,14 @@ func Write(path string, c *Chunk, after, last int64) (err error) {
 		}
 	}()
 	w := &fileWriter{file: file}
-	index := fileIndex{Format: fileFormat, Rows: len(c.n), After: after, Last: last, N: writeBlock(w, c.n), Org: writeBlock(w, c.org)}
+	milliseconds, sequence := make([]int64, len(c.n)), make([]uint32, len(c.n))
+	for i, n := range c.n {
+		milliseconds[i], sequence[i] = n>>sequenceBits, uint32(n&Sequence)
+	}
+	index := fileIndex{
+		Format: fileFormat, Rows: len(c.n), After: after, Last: last,
+		N: writeBlock(w, milliseconds), Sequence: writeBlock(w, sequence), Org: writeBlock(w, c.org),
+	}
 	for i, column := range c.columns {
 		index.Columns[i] = writeBlock(w, column)
 	}
@@ -154,17 +203,22 @@ func Write(path string, c *Chunk, after, last int64) (err error) {
 		}
 		index.Scores[name] = scoreBlocks{writeBlock(w, column.rows), writeBlock(w, bits)}
 	}
-	description, err := json.Marshal(index)
-	if err != nil {
-		return err
-	}
-	w.write(description)
-	trailer := binary.LittleEndian.AppendUint32(nil, uint32(len(description)))
-	w.write(binary.LittleEndian.AppendUint32(trailer, crc32.Checksum(description, castagnoli)))
+	w.writeIndex(&index)
 	if w.err != nil {
 		return w.err
 	}
 	return file.Sync()
+}
+
+// writeIndex writes what ends the file.
+func (w *fileWriter) writeIndex(index *fileIndex) {
+	description, err := json.Marshal(index)
+	if w.err = errors.Join(w.err, err); w.err != nil {
+		return
+	}
+	w.write(description)
+	trailer := binary.LittleEndian.AppendUint32(nil, uint32(len(description)))
+	w.write(binary.LittleEndian.AppendUint32(trailer, crc32.Checksum(description, castagnoli)))
 }
 
 // fileReader reads chunks from files, one after the other into the same memory.
@@ -172,6 +226,8 @@ type fileReader struct {
 	chunk  Chunk
 	raw    []byte
 	narrow [columnCount][]uint32
+	// sequence are the lowest bits of the keys.
+	sequence []uint32
 	// properties are the columns of properties of the file that was read before.
 	properties map[string][]uint32
 }
@@ -203,7 +259,7 @@ func (r *fileReader) read(e *Engine, of Region, needs *needs) (*Chunk, error) {
 		}
 		e.memory.put(of.File, question{}, index, indexBytes)
 	}
-	if index.Format != fileFormat || index.Last != of.Last || index.After > of.After || index.Rows == 0 {
+	if index.Format != fileFormat && index.Format != formerFormat || index.Last != of.Last || index.After > of.After || index.Rows == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errDamaged)
 	}
 	for _, x := range needs.ranges {
@@ -214,6 +270,12 @@ func (r *fileReader) read(e *Engine, of Region, needs *needs) (*Chunk, error) {
 	old := r.chunk
 	c := Chunk{sorted: true, live: index.Rows}
 	c.n = readBlock(r, file, index.N, old.n, &err)
+	if index.Format == fileFormat {
+		r.sequence = readBlock(r, file, index.Sequence, r.sequence, &err)
+		for i, sequence := range r.sequence {
+			c.n[i] = c.n[i]<<sequenceBits | int64(sequence)
+		}
+	}
 	c.org = readBlock(r, file, index.Org, old.org, &err)
 	for i, b := range index.Columns {
 		if needs.columns[i] && b.Count > 0 {
@@ -300,7 +362,8 @@ func readBlock[T uint32 | int64](r *fileReader, file io.ReaderAt, b block, buffe
 	if *err != nil {
 		return nil
 	}
-	r.raw = slices.Grow(r.raw[:0], b.Count*b.Width)[:b.Count*b.Width]
+	size := b.Few*wideBytes + b.Count*b.Width
+	r.raw = slices.Grow(r.raw[:0], size)[:size]
 	if _, *err = file.ReadAt(r.raw, b.Offset); *err != nil {
 		return nil
 	}
@@ -309,6 +372,16 @@ func readBlock[T uint32 | int64](r *fileReader, file io.ReaderAt, b block, buffe
 		return nil
 	}
 	values, base, raw := slices.Grow(buffer[:0], b.Count)[:b.Count], T(b.Base), r.raw
+	if b.Few > 0 {
+		var few [1 << 8]T
+		for i := range b.Few {
+			few[i] = T(binary.LittleEndian.Uint64(raw[i*wideBytes:]))
+		}
+		for i, place := range raw[b.Few*wideBytes:] {
+			values[i] = few[place]
+		}
+		return values
+	}
 	switch b.Width {
 	case 0:
 		for i := range values {

@@ -1,6 +1,7 @@
 package columnar
 
 import (
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ func TestFilesReadBack(t *testing.T) {
 	var c Chunk
 	widths := []int64{1, 200, 60_000, 1 << 31, 1 << 50}
 	for i := range 100 {
-		c.Begin(int64(i)*7<<sequenceBits, 5)
+		c.Begin(int64(i/3)*7<<sequenceBits|int64(i%3), 5)
 		for column := range columnCount {
 			if column%7 == 3 {
 				continue // not one row has it
@@ -24,8 +25,9 @@ func TestFilesReadBack(t *testing.T) {
 		}
 	}
 	c.others = true
-	c.properties = map[string][]uint32{"a": make([]uint32, 100), `"b`: make([]uint32, 100), "unread": make([]uint32, 100)}
+	c.properties = map[string][]uint32{"a": make([]uint32, 100), `"b`: make([]uint32, 100), "unread": make([]uint32, 100), "few": make([]uint32, 100)}
 	for i := range 100 {
+		c.properties["few"][i] = []uint32{3, 1 << 20, isWide}[r.IntN(3)]
 		c.properties["a"][i], c.properties[`"b`][i] = r.Uint32N(3), r.Uint32()
 	}
 	c.scores = scoresByName{7: {rows: []uint32{3, 99}, values: []float64{-0.5, 1e300}}, 8: {rows: []uint32{0}, values: []float64{0.25}}, 9: {rows: []uint32{1}, values: []float64{2}}}
@@ -35,7 +37,7 @@ func TestFilesReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := Region{After: c.low - 1, Last: c.high, File: "c"}
-	wanted := needs{properties: []string{"a", `"b`, "a"}, scores: []uint32{0, 7, 8}}
+	wanted := needs{properties: []string{"a", `"b`, "a", "few"}, scores: []uint32{0, 7, 8}}
 	for i := range wanted.columns {
 		wanted.columns[i] = i != userColumn
 	}
@@ -52,7 +54,7 @@ func TestFilesReadBack(t *testing.T) {
 				}
 			}
 		}
-		for _, name := range []string{"a", `"b`} {
+		for _, name := range []string{"a", `"b`, "few"} {
 			if !slices.Equal(got.properties[name], c.properties[name]) {
 				return false
 			}
@@ -62,7 +64,7 @@ func TestFilesReadBack(t *testing.T) {
 				return false
 			}
 		}
-		return len(got.scores) == 2 && got.others && len(got.properties) == 2 && slices.Equal(got.n, c.n) && slices.Equal(got.org, c.org) && got.low == c.low && got.high == c.high && got.live == c.live
+		return len(got.scores) == 2 && got.others && len(got.properties) == 3 && slices.Equal(got.n, c.n) && slices.Equal(got.org, c.org) && got.low == c.low && got.high == c.high && got.live == c.live
 	}
 	if !same(got) {
 		t.Error("the file has other values")
@@ -100,5 +102,43 @@ func TestFilesReadBack(t *testing.T) {
 		damaged[at] ^= 1 << r.IntN(8)
 		change(damaged)
 		change(whole[:at])
+	}
+}
+
+// TestFilesOfEarlierVersions holds that a file whose keys are in one block is read, too.
+func TestFilesOfEarlierVersions(t *testing.T) {
+	var c Chunk
+	for i := range 100 {
+		c.Begin(int64(i/3)<<sequenceBits|int64(i%3), 5)
+	}
+	path := filepath.Join(t.TempDir(), "c")
+	if err := Write(path, &c, -1, c.high); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	index, err := readIndex(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := file.Stat()
+	if err == nil {
+		_, err = file.Seek(0, io.SeekEnd)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &fileWriter{file: file, offset: info.Size()}
+	index.Format, index.N, index.Sequence = formerFormat, writeBlock(w, c.n), block{}
+	w.writeIndex(index)
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+	got, err := new(fileReader).read(New(filepath.Dir(path)), Region{After: -1, Last: c.high, File: "c"}, new(needs))
+	if err != nil || !slices.Equal(got.n, c.n) {
+		t.Errorf("the keys are %v, %v", got, err)
 	}
 }
