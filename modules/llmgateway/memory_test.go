@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -87,14 +88,17 @@ func (s *spy) Get(ctx context.Context, keys []shared.Key) [][]byte {
 	return values
 }
 
-// listener is an upstream that keeps the last body that it was sent.
+// listener is an upstream that keeps the last body that it was sent. The function that it returns takes it.
 func listener(events ...string) (upstream, func() string) {
-	received := make(chan string, 1)
+	var last atomic.Value
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		received <- string(body)
-		says(events...)(w, r)
-	}, func() string { return <-received }
+			body, _ := io.ReadAll(r.Body)
+			last.Store(string(body))
+			says(events...)(w, r)
+		}, func() string {
+			body, _ := last.Swap("").(string) // nil if nothing was sent
+			return body
+		}
 }
 
 // goOn is a request that goes on from a response, of which edit makes what the

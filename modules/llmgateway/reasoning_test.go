@@ -2,8 +2,6 @@ package llmgateway
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -13,15 +11,9 @@ import (
 // What a model thought comes back to its provider, and to no other; the client
 // cannot read it.
 func TestReasoningRoundTrip(t *testing.T) {
-	received := make(chan string, 1)
-	listens := func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		received <- string(body)
-		says("think canary", "text hello", "stop")(w, r)
-	}
+	listens, received := listener("think canary", "text hello", "stop")
 	s := serve(t, map[string][]upstream{"one": {listens}, "two": {listens}})
 	_, first := s.post(ask)
-	<-received
 	content := gjson.Get(first, "output.0.encrypted_content").Str
 	if content == "" || strings.Contains(first, "canary") {
 		t.Fatalf("the answer is %s", first)
@@ -32,7 +24,7 @@ func TestReasoningRoundTrip(t *testing.T) {
 		if resp.StatusCode != 200 {
 			t.Fatalf("%s: %d %s", model, resp.StatusCode, body)
 		}
-		if got := <-received; got != want {
+		if got := received(); got != want {
 			t.Errorf("%s received %q, want %q", model, got, want)
 		}
 		if warned := resp.Header.Get("Service-Warnings") != ""; warned != (model == "two/m") {
