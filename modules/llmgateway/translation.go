@@ -121,6 +121,9 @@ func (t *translation) decode(resp *http.Response, assembler *translate.Assembler
 	default:
 		assembler.Fail(plugins.Upstream("The provider broke off its answer."))
 	}
+	if e := assembler.Failure(); e != nil {
+		a.target.Account.HideAccount(e)
+	}
 }
 
 // restoreReasoning gives the calls of earlier turns back the reasoning that led to them. The

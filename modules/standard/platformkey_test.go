@@ -13,7 +13,7 @@ import (
 
 // What a provider says to the platform does not reach its tenants: neither the key, in whatever answer and
 // encoding the provider repeats it, nor that the platform's account is empty, of which the log tells the
-// operator. No file has the key.
+// operator, nor whose account it is. No file has the key.
 func TestTenantsDoNotSeeThePlatformsAccount(t *testing.T) {
 	config := strings.Replace(unfetchedConfig, "	llm_query\n", "	handle_path /anth/* {\n		llm_proxy anthropic {\n			credentials platform\n		}\n	}\n	llm_query\n", 1)
 	empty := `{"error":"Your team 9f3c1e2a has either used all available credits or reached its monthly spending limit. Go to https://console.x.ai/team/9f3c1e2a"}`
@@ -27,6 +27,9 @@ func TestTenantsDoNotSeeThePlatformsAccount(t *testing.T) {
 		"with escapes of JSON":         repeatsKey(http.StatusBadRequest, strings.Replace(refused, "KEY", "ESCAPED", 1)),
 		"empty, with 403":              repeatsKey(http.StatusForbidden, empty),
 		"empty, with 400":              repeatsKey(http.StatusBadRequest, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API of 9f3c1e2a."}}`),
+		"content, with 403":            repeatsKey(http.StatusForbidden, `{"error":"Content violates usage guidelines. Team: 9f3c1e2a-40f4-4a80-8ad0-cae00c27e8dd, API key ID: 9f3c1e2a-40f4"}`),
+		"no model, with 404":           repeatsKey(http.StatusNotFound, `{"error":{"message":"The model does not exist or your team 9f3c1e2a does not have access to it."}}`),
+		"in a stream":                  repeatsKey(http.StatusOK, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"No, team 9f3c1e2a.\"}}\n\n"),
 		"empty, with 429":              repeatsKey(http.StatusTooManyRequests, `{"error":{"type":"insufficient_quota","message":"9f3c1e2a exceeded its current quota."}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
