@@ -63,3 +63,7 @@ func (x *exchange) provider() string {
 	}
 	return cmp.Or(x.h.Provider, x.upstream, llmapp.NoProvider)
 }
+
+// vendor is who says what a path and an answer mean: by the host of the upstream, whatever the site calls the
+// provider, else as configured.
+func (x *exchange) vendor() string { return cmp.Or(x.upstream, x.rec.Record.Provider) }

@@ -244,7 +244,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 			break
 		}
 		// A GET of a stored response repeats the usage of the call that made it.
-		x.answer.observer = observe.New(x.rec.Record.Dialect, x.rec.Record.Provider, header)
+		x.answer.observer = observe.New(x.rec.Record.Dialect, x.vendor(), header)
 		x.rec.Answer = x.answer.observer
 	case http.MethodGet:
 		if x.writer.Status() == http.StatusOK {
@@ -325,11 +325,11 @@ func (x *exchange) locate() {
 	x.upstream = observe.Provider(hostport)
 	x.rec.Record.TargetURL = targetURL(hostport, x.r.URL)
 	x.rec.Record.Provider = x.provider()
-	if x.rec.Record.Provider != x.h.Provider { // else begin has
-		x.rec.Record.Dialect = observe.Detect(x.rec.Record.Provider, x.rec.Record.Path)
+	if x.vendor() != x.h.Provider { // else begin has
+		x.rec.Record.Dialect = observe.Detect(x.vendor(), x.rec.Record.Path)
 	}
 	host, _, _ := strings.Cut(hostport, ":")
-	x.rec.Record.InferenceGeo = observe.Geography(x.rec.Record.Provider, host, x.rec.Record.Path)
+	x.rec.Record.InferenceGeo = observe.Geography(x.vendor(), host, x.rec.Record.Path)
 }
 
 // targetURL is where a request went: the upstream that reverse_proxy chose,
