@@ -34,7 +34,7 @@ const azureVersion = "2024-10-21"
 // where the resource has them, because Chat Completions return no reasoning.
 func (z *Azure) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	if p.Names != nil && !hasDeployments(t) {
-		req, err := openai.Provider{}.Prepare(ctx, p, t)
+		req, err := openai.Provider{}.Prepare(ctx, p, ofAzure(t))
 		return z.authorize(req, t), err
 	}
 	req, err := z.Provider.Prepare(ctx, p, atDeployment(t))
@@ -46,7 +46,7 @@ func (z *Azure) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Targe
 	if d == plugins.Responses && hasDeployments(t) { // which do not speak it
 		return body.Data, nil
 	}
-	return openai.Provider{}.Adapt(d, body, t)
+	return openai.Provider{}.Adapt(d, body, ofAzure(t))
 }
 
 // Decode implements translate.Provider.
@@ -64,7 +64,7 @@ func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body *plug
 		if !strings.HasSuffix(t.BaseURL, "/openai/v1") {
 			return nil, errors.ErrUnsupported
 		}
-		req, err := openai.Provider{}.PrepareNative(ctx, d, body, t)
+		req, err := openai.Provider{}.PrepareNative(ctx, d, body, ofAzure(t))
 		return z.authorize(req, t), err
 	}
 	if d == plugins.Chat && !hasDeployments(t) && openai.NeedsResponses(t, body) { // which Prepare asks
@@ -80,7 +80,7 @@ func (z *Azure) PrepareCount(ctx context.Context, p *translate.Request, t transl
 	if hasDeployments(t) {
 		return nil, errors.ErrUnsupported
 	}
-	req, err := openai.Provider{}.PrepareCount(ctx, p, t)
+	req, err := openai.Provider{}.PrepareCount(ctx, p, ofAzure(t))
 	return z.authorize(req, t), err
 }
 
@@ -105,6 +105,12 @@ func (z *Azure) PrepareEndpoint(ctx context.Context, method, path string, t tran
 // hasDeployments reports whether the deployment is named by the path, which
 // version 1 of the API leaves to the body.
 func hasDeployments(t translate.Target) bool { return !strings.HasSuffix(t.BaseURL, "/v1") }
+
+// ofAzure is a target that is Azure's whatever its host.
+func ofAzure(t translate.Target) translate.Target {
+	t.Vendor = "azure"
+	return t
+}
 
 func atDeployment(t translate.Target) translate.Target {
 	if hasDeployments(t) {

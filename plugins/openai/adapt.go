@@ -23,7 +23,7 @@ func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Targe
 	if !d.OfResponses() {
 		return adapted, nil
 	}
-	if isOf(complete, t.BaseURL) && body.MayHave("call_id") {
+	if isOf(complete, t) && body.MayHave("call_id") {
 		adapted, warnings = shortIDs(adapted)
 	}
 	if c.Described() && !c.Reasoning {

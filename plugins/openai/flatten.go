@@ -3,6 +3,8 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
+	"slices"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -11,27 +13,44 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// groups reports whether a request of Responses has what OpenAI alone takes and Codex sends: tools in
-// namespaces, tools in the input, and a search of tools that the client runs. Others refuse it, lose the
-// tools, or call them by a name that the client does not have
-// (https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1810,
-// https://github.com/ollama/ollama/issues/18284, https://github.com/openai/codex/issues/26234).
-func groups(body *plugins.Object) bool {
+// flattens reports whether a request of Responses goes with all of its tools in one list: it has what the
+// target does not take and Codex sends. Others than OpenAI and Azure refuse tools in namespaces, tools in the
+// input, and a search of tools that the client runs, lose the tools, or call them by a name that the client does
+// not have (https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1810,
+// https://github.com/ollama/ollama/issues/18284, https://github.com/openai/codex/issues/26234). Of the models
+// of both, those before gpt-5.4 have no search (https://developers.openai.com/api/docs/guides/tools-tool-search,
+// https://learn.microsoft.com/azure/foundry/openai/how-to/tool-search).
+func flattens(body *plugins.Object, t translate.Target) bool {
+	if isOf(complete, t) {
+		return beforeSearch.MatchString(t.Listed) && groups(body, searchTypes)
+	}
+	return groups(body, groupTypes)
+}
+
+// beforeSearch are the models that know no search of tools.
+var beforeSearch = regexp.MustCompile(`^(?:o[0-9]|chatgpt-|gpt-[34]|gpt-5(?:\.[0-3])?(?:-|$))`)
+
+// searchTypes are the types of tools that the client runs to search others, and of items of the input that have
+// tools which it has found. groupTypes are these and the types of other groups of tools.
+var (
+	searchTypes = []string{"tool_search", "tool_search_output"}
+	groupTypes  = append([]string{"namespace", "additional_tools"}, searchTypes...)
+)
+
+// groups reports whether a request of Responses has tools, or items, of these types.
+func groups(body *plugins.Object, types []string) bool {
 	if !bytes.Contains(body.Data, []byte(`"namespace"`)) && !bytes.Contains(body.Data, []byte(`"tool_search`)) && !bytes.Contains(body.Data, []byte(`"additional_tools"`)) {
 		return false
 	}
 	found := false
-	body.Get("tools").ForEach(func(_, tool gjson.Result) bool {
-		kind := tool.Get("type").Str
-		found = kind == "namespace" || kind == "tool_search" && tool.Get("execution").Str == "client"
+	look := func(_, v gjson.Result) bool {
+		kind := v.Get("type").Str
+		found = slices.Contains(types, kind) && (kind != "tool_search" || v.Get("execution").Str == "client")
 		return !found
-	})
+	}
+	body.Get("tools").ForEach(look)
 	if input := body.Get("input"); !found && input.IsArray() {
-		input.ForEach(func(_, item gjson.Result) bool {
-			kind := item.Get("type").Str
-			found = kind == "additional_tools" || kind == "tool_search_output"
-			return !found
-		})
+		input.ForEach(look)
 	}
 	return found
 }

@@ -29,7 +29,7 @@ import (
 // Studio at `http://localhost:1234/v1` or DeepSeek at `https://api.deepseek.com`.
 // The Responses of OpenRouter, xAI and GitHub Copilot, whose streams break clients,
 // are decoded and encoded again. So are those with tools in namespaces, which only OpenAI
-// and Azure take.
+// and Azure take, and with a search of tools, which only their models since gpt-5.4 know.
 type Provider struct{}
 
 func init() { caddy.RegisterModule(Provider{}) }
@@ -63,19 +63,22 @@ var irregular = []string{"openrouter", "xai", "github-copilot"}
 // PrepareNative implements translate.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
-	if d == plugins.Chat && isOf(complete, t.BaseURL) && (!chatCalls.TakesChat(body) || NeedsResponses(t, body)) { // which take a translation
+	if d == plugins.Chat && isOf(complete, t) && (!chatCalls.TakesChat(body) || NeedsResponses(t, body)) { // which take a translation
 		return nil, errors.ErrUnsupported
 	}
-	if !ok || d == plugins.Responses && (isOf(irregular, t.BaseURL) || !isOf(complete, t.BaseURL) && groups(body)) ||
-		(d == plugins.Compaction || d == plugins.InputTokens) && !isOf(complete, t.BaseURL) {
+	if !ok || d == plugins.Responses && (isOf(irregular, t) || flattens(body, t)) ||
+		(d == plugins.Compaction || d == plugins.InputTokens) && !isOf(complete, t) {
 		return nil, errors.ErrUnsupported
 	}
 	return t.Post(ctx, path, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
-func isOf(vendors []string, baseURL string) bool {
-	u, err := url.Parse(baseURL)
-	return err == nil && slices.Contains(vendors, plugins.VendorOfHost(u.Hostname()))
+func isOf(vendors []string, t translate.Target) bool {
+	vendor := t.Vendor
+	if u, err := url.Parse(t.BaseURL); vendor == "" && err == nil {
+		vendor = plugins.VendorOfHost(u.Hostname())
+	}
+	return slices.Contains(vendors, vendor)
 }
 
 // agentsBeta is the beta of the sessions of agents.
@@ -109,7 +112,7 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 // newBody translates p.
 func newBody(p *translate.Request, t translate.Target) ([]byte, error) {
 	other, flat := p.FromOtherAPI(), false
-	if raw, ok := plugins.ParseObject(p.Raw); ok && !other && !isOf(complete, t.BaseURL) && groups(raw) {
+	if raw, ok := plugins.ParseObject(p.Raw); ok && !other && flattens(raw, t) {
 		flat = true
 		if err := p.DropTools(func(*translate.Tool) bool { return false }); err != nil {
 			return nil, err
@@ -136,7 +139,7 @@ var countedFields = []string{"input", "instructions", "parallel_tool_calls", "re
 
 // PrepareCount implements translate.Counter.
 func (Provider) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
-	if !isOf(complete, t.BaseURL) {
+	if !isOf(complete, t) {
 		return nil, errors.ErrUnsupported
 	}
 	body, err := newBody(p, t)

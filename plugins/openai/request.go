@@ -179,7 +179,7 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if body, err = sjson.DeleteBytes(body, "stream_options.include_usage"); err != nil {
 		return nil, err
 	}
-	if isOf(complete, t.BaseURL) {
+	if isOf(complete, t) {
 		for _, result := range results {
 			if !slices.ContainsFunc(p.Tools, func(t translate.Tool) bool { return strings.HasPrefix(t.Type, result.tool) }) {
 				continue
@@ -192,7 +192,7 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to set or to encrypt
 		return plugins.DeleteField(body, "reasoning"), nil
 	}
-	if p.Reasoning.Summary != "" && !t.NoSummary && isOf(complete, t.BaseURL) {
+	if p.Reasoning.Summary != "" && !t.NoSummary && isOf(complete, t) {
 		body, _ = sjson.SetBytes(body, "reasoning.summary", p.Reasoning.Summary) // an object, and a plain path
 	}
 	return sjson.SetBytes(body, "include.-1", encryptedReasoning)

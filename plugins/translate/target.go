@@ -18,6 +18,9 @@ type Target struct {
 	Model string
 	// BaseURL is what the vendor's own SDK takes, without a slash at its end.
 	BaseURL string
+	// Vendor is whose API it is, "" if nothing but the host of BaseURL tells. A kind of provider that only
+	// one vendor has sets it: the host may be that of a gateway, such as Azure's API Management.
+	Vendor string
 	// Key is the API key, "" for a provider that needs none.
 	Key string
 	// Tags are those that a Tagger puts into the request.
