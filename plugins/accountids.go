@@ -11,7 +11,7 @@ var accountIDs = map[string]*regexp.Regexp{
 		`|\b(?:principal|subscription|tenant|client|object)(?: id)?[ :'"]+(` + uuid + `)`),
 	"bedrock": regexp.MustCompile(`\barn:aws[\w-]*:[\w-]*:[\w-]*:([0-9]{12}:[^\s"'\\,)]+)|(?i:\baccount(?: id)?[ :(]+([0-9]{12})\b)|\b((?:AKIA|ASIA|ABSK)[A-Z0-9]{12,})`),
 	// The account fireworks is public.
-	"fireworks": regexp.MustCompile(`\baccounts/fireworks\b|\baccounts/([\w-]+)|(?i:\baccount ([\w-]+) is\b)`),
+	"fireworks": regexp.MustCompile(`\baccounts/fireworks\b|\baccounts/([\w-]+)|(?i:\baccount ([\w-]+) is suspended\b)`),
 	"gemini": regexp.MustCompile(`\bprojects/([\w.:-]+)|(?i:\bproject(?:[_ ](?:number|id))?[ :#=]+([0-9]{6,}|[a-z][a-z-]*[0-9][a-z0-9-]*))|(?i:\bproject(?:[_ ]id)?:? ?['"` + "`" + `]([\w-]+))` +
 		`|\bapi_key:([\w-]+)|\b(AIza[\w-]{20,})|([\w.-]+@[\w.-]+\.gserviceaccount\.com)`),
 	"groq":       regexp.MustCompile(`\b(org_[A-Za-z0-9]{16,})`),

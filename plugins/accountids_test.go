@@ -27,7 +27,7 @@ func TestAccountsAreMasked(t *testing.T) {
 		{"vercel", "The team ‹team_AbCdEfGhIjKlMnOpQrStUvWx› has no credits."},
 		{"xai", "Content violates usage guidelines. Team: ‹" + id + "›, API key ID: ‹" + id + "›, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"},
 		{"xai", "Too many requests for team ‹" + id + "› and model grok-4. See https://console.x.ai/team/‹9f3c1e2a›. Key ‹xai-ab***yz›."},
-		{"", "The project has exceeded its limit. Your account is not active. The user-supplied org-specific team settings of org_settings are wrong, said the team deals at example.azure.com."},
+		{"", "The project has exceeded its limit. Your account is not active. Sorry, your account balance is insufficient. The user-supplied org-specific team settings of org_settings are wrong, said the team deals at example.azure.com."},
 		{"", "No file found with the id '" + id + "', nor file-AbCdEfGhIjKlMnOpQrStUvWx at projects."},
 	} {
 		rows[test.vendor] = true
