@@ -55,6 +55,7 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	if !refuses(status) {
 		status = e.Status
 	}
+	a.target.Account.HideAccount(e)
 	a.empty = e.EmptyAccount()
 	switch {
 	case a.call.dialect.CountsTokens() && lacksEndpoint(status) && !strings.Contains(e.Message, a.target.Model): // nor is it the model that is not found

@@ -25,6 +25,11 @@ func (j *Journal) recover() (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	_, was, _ := readCheckpoints(j.dir) // without one, the headers hold
+	salts := was.Reach.salts()
+	if err := j.log.undoExchanges(j.log.exchanged(unsealed, salts)); err != nil {
+		return 0, err
+	}
 	for _, name := range temporary {
 		if err := os.Remove(filepath.Join(j.dir, name)); err != nil {
 			return 0, err
@@ -53,8 +58,7 @@ func (j *Journal) recover() (last uint64, err error) {
 		delete(numbers, n)
 	}
 	j.loadSealed(sealed)
-	_, was, _ := readCheckpoints(j.dir) // without one, the headers hold
-	return last, j.log.loadRaw(unsealed, was.Reach)
+	return last, j.log.loadRaw(unsealed, salts, nil)
 }
 
 // segmentFiles lists the numbers of the raw and sealed segments of a directory, and the names of
@@ -88,21 +92,26 @@ func segmentFiles(dir string) (unsealed, sealed map[uint64]bool, temporary []str
 	return unsealed, sealed, temporary, err
 }
 
-// loadRaw opens the raw segments. was is what the checkpoint says of them, nil if it says nothing.
-func (l *log) loadRaw(numbers map[uint64]bool, was *reach) error {
-	salts, paths := make(map[uint64]uint32), make(map[uint64]string)
-	if was != nil {
-		for _, s := range was.Raw {
+// salts returns the salts of the raw segments, as far as the witness says.
+func (r *reach) salts() map[uint64]uint32 {
+	salts := make(map[uint64]uint32)
+	if r != nil {
+		for _, s := range r.Raw {
 			salts[s.Segment] = s.Salt
 		}
 	}
-	for n := range numbers {
-		paths[n] = segmentPath(l.dir, n, rawSuffix)
-	}
-	l.findExchanged(salts, paths)
+	return salts
+}
+
+// loadRaw opens the raw segments. exchanged has the numbers in whose names the files of some are.
+func (l *log) loadRaw(numbers map[uint64]bool, salts map[uint64]uint32, exchanged map[uint64]uint64) error {
 	var ends []storage.Position
 	for _, n := range slices.Sorted(maps.Keys(numbers)) {
-		if err := l.load(n, paths[n], salts[n], &ends); err != nil {
+		at, ok := exchanged[n]
+		if !ok {
+			at = n
+		}
+		if err := l.load(n, segmentPath(l.dir, at, rawSuffix), salts[n], &ends); err != nil {
 			return err
 		}
 	}
@@ -116,26 +125,58 @@ func (l *log) loadRaw(numbers map[uint64]bool, was *reach) error {
 	return nil
 }
 
-// findExchanged puts the paths of segments right whose files have each other's names, by the salts that
-// the witness says.
-func (l *log) findExchanged(salts map[uint64]uint32, paths map[uint64]string) {
-	of := make(map[uint32]uint64) // segments, by the salts of which another has the file
-	for n, path := range paths {
-		f, err := l.options.Load().open(path, os.O_RDONLY)
+// exchanged returns the segments whose files somebody has renamed, with the numbers in whose names they are,
+// by the salts that the witness says.
+func (l *log) exchanged(numbers map[uint64]bool, salts map[uint64]uint32) map[uint64]uint64 {
+	places := make(map[uint32]uint64) // the numbers of files whose salt is not that of their name
+	for n := range numbers {
+		f, err := l.options.Load().open(segmentPath(l.dir, n, rawSuffix), os.O_RDONLY)
 		if err != nil {
 			continue // load says why
 		}
 		if salt, err := readHeader(f); err == nil && salts[n] != 0 && salt != salts[n] {
-			of[salt] = n
+			places[salt] = n
 		}
 		f.Close()
 	}
-	for a := range paths {
-		b, there := of[salts[a]]
-		if there && a < b && of[salts[b]] == a {
-			paths[a], paths[b] = paths[b], paths[a]
+	exchanged := make(map[uint64]uint64)
+	for n := range numbers {
+		if at, ok := places[salts[n]]; ok {
+			exchanged[n] = at
 		}
 	}
+	// Names go round in a circle. The other files have no name to go back to.
+	for n, at := range exchanged {
+		for steps := len(exchanged); at != n; at, steps = exchanged[at], steps-1 {
+			if _, ok := exchanged[at]; !ok || steps == 0 {
+				delete(exchanged, n)
+				break
+			}
+		}
+	}
+	return exchanged
+}
+
+// undoExchanges gives segments their own files back. A kill leaves each file under one of the names.
+func (l *log) undoExchanges(exchanged map[uint64]uint64) error {
+	if len(exchanged) == 0 {
+		return nil
+	}
+	for n := range exchanged {
+		for at := exchanged[n]; at != n; at = exchanged[n] {
+			own, other := segmentPath(l.dir, n, rawSuffix), segmentPath(l.dir, at, rawSuffix)
+			if err := exchangeFiles(own, other); err != nil {
+				return fmt.Errorf("%s has the name of %s: give both their own names back: %w", other, own, err)
+			}
+			for displaced, place := range exchanged { // the file that had the name until now
+				if place == n {
+					exchanged[displaced] = at
+				}
+			}
+			exchanged[n] = n
+		}
+	}
+	return SyncDir(l.dir)
 }
 
 func (j *Journal) loadSealed(numbers map[uint64]bool) {

@@ -110,8 +110,8 @@ func NewTransport(rt http.RoundTripper) Transport { return Transport{rt} }
 
 // Send sends a request with the account's key. Only a bill may call it, so that no call reaches a
 // provider without having been admitted. No answer of the provider tells the key: its body is decoded
-// and masked. So are the frames of a WebSocket, which must not be compressed. No error names the
-// platform's account.
+// and masked. So are the frames of a WebSocket, which must not be compressed. No refusal names
+// the platform's account.
 func (a *Account) Send(req *http.Request) (*http.Response, error) {
 	resp, err := a.Transport.through.RoundTrip(a.sign(req))
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *Account) Send(req *http.Request) (*http.Response, error) {
 		decode(resp)
 	}
 	a.maskKey(resp)
-	if a.Platform && resp.StatusCode != http.StatusSwitchingProtocols {
+	if a.Platform {
 		maskAccount(resp)
 	}
 	return resp, nil

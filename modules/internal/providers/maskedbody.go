@@ -30,7 +30,7 @@ func (a *Account) maskKey(resp *http.Response) {
 	}
 	size := max(minRead, 2*maxEscape*len(secret))
 	if socket, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		frames := &maskedFrames{socket: bufio.NewReader(socket), account: a.Platform, message: maskedBody{secret: secret}}
+		frames := &maskedFrames{socket: bufio.NewReader(socket), message: maskedBody{secret: secret}}
 		resp.Body = readWriteCloser{bufio.NewReaderSize(frames, size), socket, socket}
 		return
 	}

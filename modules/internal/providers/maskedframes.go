@@ -7,8 +7,6 @@ import (
 	"io"
 
 	"github.com/gobwas/ws"
-
-	"github.com/weirhq/weir/plugins/observe"
 )
 
 // errMaskedFrame ends a WebSocket whose provider masks a frame, which only a client may do (RFC 6455, section
@@ -20,7 +18,6 @@ var errMaskedFrame = errors.New("the provider sent a masked frame over a WebSock
 // may begin with waits for the next one. No end of a message waits, and no control frame.
 type maskedFrames struct {
 	socket  *bufio.Reader
-	account bool        // errors name the platform's account, which is masked in messages of one frame
 	message maskedBody  // the payload of all frames of a message
 	head    ws.Header   // of the message until some of it was read, then that of a continuation
 	payload *maskedBody // of the frame that is read, nil between two frames
@@ -57,10 +54,7 @@ func (m *maskedFrames) next(p []byte) (n int, err error) {
 	if header.Masked {
 		return 0, errMaskedFrame
 	}
-	var payload io.Reader = io.LimitReader(m.socket, header.Length)
-	if m.account && header.Fin && header.OpCode == ws.OpText {
-		payload = &maskedErrors{body: payload, max: observe.MaxStatement}
-	}
+	payload := io.LimitReader(m.socket, header.Length)
 	if header.OpCode.IsControl() { // it may stand between two fragments
 		m.payload = &maskedBody{body: payload, secret: m.message.secret}
 		return writeHeader(p, header)
