@@ -281,7 +281,7 @@ func filesIn(t *testing.T, dir string) map[string][]byte {
 // or answered otherwise than before, without a word of the store and of Check.
 func TestNoDamageIsSilent(t *testing.T) {
 	f, foreign := makeFixture(t), makeFixture(t)
-	kinds := append(slices.Clone(filedamage.Kinds),
+	replacements := append(slices.Clone(filedamage.Replacements),
 		filedamage.Kind{Name: "of another store", Do: func(_ *rand.Rand, path string, _, _ []byte) error {
 			return os.WriteFile(path, foreign.like(path), 0o600)
 		}},
@@ -291,7 +291,11 @@ func TestNoDamageIsSilent(t *testing.T) {
 	if *full {
 		cases = 2000
 	}
-	for n := range cases {
+	for n := range cases + cases/4 {
+		kinds := filedamage.Kinds
+		if n >= cases {
+			kinds = replacements
+		}
 		rng := rand.New(rand.NewPCG(7, uint64(n)))
 		state := []string{"stopped", "killed", "open"}[n%3]
 		from := f.killed

@@ -14,7 +14,7 @@ type Kind struct {
 	Do   func(rng *rand.Rand, path string, text, old []byte) error
 }
 
-// Kinds are the ways that need no other file.
+// Kinds are the ways in which the text of a file changes or is gone.
 var Kinds = []Kind{
 	{"gone", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Remove(path) }},
 	{"empty", func(_ *rand.Rand, path string, _, _ []byte) error { return os.Truncate(path, 0) }},
@@ -35,6 +35,10 @@ var Kinds = []Kind{
 		from := rng.IntN(len(text)) &^ (4<<10 - 1)
 		return overwrite(path, from, make([]byte, min(4<<10, len(text)-from)))
 	}},
+}
+
+// Replacements are the ways in which something else gets the name of a file.
+var Replacements = []Kind{
 	{"a directory", func(_ *rand.Rand, path string, _, _ []byte) error {
 		return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
 	}},
