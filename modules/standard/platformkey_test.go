@@ -29,7 +29,6 @@ func TestTenantsDoNotSeeThePlatformsAccount(t *testing.T) {
 		"empty, with 400":              repeatsKey(http.StatusBadRequest, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API of 9f3c1e2a."}}`),
 		"content, with 403":            repeatsKey(http.StatusForbidden, `{"error":"Content violates usage guidelines. Team: 9f3c1e2a-40f4-4a80-8ad0-cae00c27e8dd, API key ID: 9f3c1e2a-40f4"}`),
 		"no model, with 404":           repeatsKey(http.StatusNotFound, `{"error":{"message":"The model does not exist or your team 9f3c1e2a does not have access to it."}}`),
-		"in a stream":                  repeatsKey(http.StatusOK, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"No, team 9f3c1e2a.\"}}\n\n"),
 		"empty, with 429":              repeatsKey(http.StatusTooManyRequests, `{"error":{"type":"insufficient_quota","message":"9f3c1e2a exceeded its current quota."}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
