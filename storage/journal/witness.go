@@ -298,7 +298,7 @@ func (w *Witness) checkOthers() {
 // CompareReach returns a RefusedFileError if a file in the directory of a journal reaches less far
 // than it did.
 func CompareReach(dir, name string, is, was Reach) error {
-	found := ""
+	var found string
 	switch {
 	case is == (Reach{}) && is.before(was):
 		found = "is gone"
