@@ -205,7 +205,7 @@ func (j *Journal) start(ctx context.Context) error {
 	if err != nil {
 		j.options.logger().Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
-	forgotten := !found && (page.begun > 0 || last > 0 || hasDatabase(j.dir))
+	forgotten := !found && (page.begun > 0 || last > 0)
 	if !found {
 		s = checkpoint{Journal: uuid.New()}
 		if forgotten {

@@ -384,13 +384,6 @@ func databaseName(dir string) string {
 	return "the database"
 }
 
-// hasDatabase reports whether there is the database, a file, whose journal is in a directory.
-func hasDatabase(dir string) bool {
-	path, isFile := strings.CutSuffix(dir, directorySuffix)
-	info, err := os.Stat(path)
-	return isFile && err == nil && info.Size() > 0
-}
-
 // Forget makes the checkpoint of a journal that no process uses forget a file of another package:
 // what is there of the file, if anything, holds from then on. It reports whether the checkpoint
 // knew the file.

@@ -198,55 +198,42 @@ func TestAFileThatNobodyUsesMayBeDeleted(t *testing.T) {
 // Without both checkpoints nobody knows which other files there were: those that are not there are
 // refused until somebody says what holds. Those that are there hold.
 func TestWithoutCheckpointsMissingFilesAreRefused(t *testing.T) {
-	for name, without := range map[string]func(t *testing.T, dir string){
-		"checkpoints": func(t *testing.T, dir string) {
-			for _, name := range checkpointNames {
-				if err := os.Remove(filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		},
-		"directory": func(t *testing.T, dir string) {
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			database := filepath.Join(t.TempDir(), "weir.db")
-			o := Options{Dir: database + directorySuffix}
-			j := open(t, &backend{}, o)
-			appendSample(t, j, 0)
-			flush(t, j)
-			abandon(j)
-			if err := os.WriteFile(database, []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			without(t, o.Dir)
-			for range 2 { // also the start after
-				j = open(t, &backend{}, o)
-				if len(j.Integrity().Damage) == 0 {
-					t.Error("nothing is said")
-				}
-				if err := j.Witness().Compare("control.db", Reach{}); err == nil {
-					t.Error("control.db is not refused")
-				}
-				if err := j.Witness().Compare("credits", Reach{Generation: 1, Size: 1}); err != nil {
-					t.Error(err)
-				}
-				abandon(j)
-			}
-			if known, err := Forget(o.Dir, "control.db"); !known || err != nil {
-				t.Fatal(known, err)
-			}
-			j = open(t, &backend{}, o)
-			if err := j.Witness().Compare("control.db", Reach{}); err != nil {
-				t.Error(err)
-			}
-			if err := j.Witness().Compare("credits", Reach{}); err == nil {
-				t.Error("credits is not refused")
-			}
-		})
+	database := filepath.Join(t.TempDir(), "weir.db")
+	o := Options{Dir: database + directorySuffix}
+	j := open(t, &backend{}, o)
+	appendSample(t, j, 0)
+	flush(t, j)
+	abandon(j)
+	if err := os.WriteFile(database, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range checkpointNames {
+		if err := os.Remove(filepath.Join(o.Dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // also the start after
+		j = open(t, &backend{}, o)
+		if len(j.Integrity().Damage) == 0 {
+			t.Error("nothing is said")
+		}
+		if err := j.Witness().Compare("control.db", Reach{}); err == nil {
+			t.Error("control.db is not refused")
+		}
+		if err := j.Witness().Compare("credits", Reach{Generation: 1, Size: 1}); err != nil {
+			t.Error(err)
+		}
+		abandon(j)
+	}
+	if known, err := Forget(o.Dir, "control.db"); !known || err != nil {
+		t.Fatal(known, err)
+	}
+	j = open(t, &backend{}, o)
+	if err := j.Witness().Compare("control.db", Reach{}); err != nil {
+		t.Error(err)
+	}
+	if err := j.Witness().Compare("credits", Reach{}); err == nil {
+		t.Error("credits is not refused")
 	}
 }
 
