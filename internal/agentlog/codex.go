@@ -3,6 +3,7 @@ package agentlog
 import (
 	"path/filepath"
 	"strings"
+	"unique"
 
 	"github.com/tidwall/gjson"
 
@@ -47,7 +48,7 @@ func readCodex(f *file) {
 		case "session_meta":
 			// A fork begins with the lines of the session that it continues, some with new times:
 			// https://github.com/ryoppippi/ccusage/issues/1370
-			if s.Origin = f.intern(payload.Get("id").Str); s.Common.Session != "" {
+			if s.Origin = unique.Make(payload.Get("id").Str).Value(); s.Common.Session != "" {
 				continue
 			}
 			c := Call{
@@ -58,12 +59,12 @@ func readCodex(f *file) {
 				c.SubAgent = c.Session
 				c.Session = firstText(source.Get("thread_spawn.parent_thread_id"), gjson.Result{Str: c.Session})
 			}
-			s.Common = f.internTexts(c)
+			s.Common = internTexts(c)
 		case "turn_context":
 			c := s.Common
 			c.Model = firstText(payload.Get("model"), gjson.Result{Str: c.Model})
 			c.Project = firstText(payload.Get("cwd"), gjson.Result{Str: c.Project})
-			s.Common = f.internTexts(c)
+			s.Common = internTexts(c)
 		case "event_msg":
 			info := payload.Get("info")
 			now, last := info.Get("total_token_usage"), info.Get("last_token_usage")

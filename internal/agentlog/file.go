@@ -12,8 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
+	"unique"
 
 	"github.com/tidwall/gjson"
 
@@ -34,8 +34,6 @@ type file struct {
 	Offset int64  // in bytes, of the first line that is not read
 	Before uint32 // checksum of the bytes before Offset
 	Codex  codexSession
-
-	texts map[string]string // interned texts, nil unless update runs
 }
 
 // stamp tells versions of a file apart. The stamp of a database includes its write-ahead log.
@@ -71,9 +69,7 @@ func (f *file) update() {
 		*f = file{agent: f.agent, Path: f.Path}
 	}
 	f.Stamp = now
-	f.texts = make(map[string]string)
 	f.agent.read(f)
-	f.texts = nil
 	f.Before = f.checksum()
 }
 
@@ -194,17 +190,6 @@ func (f *file) fail(err error) {
 	f.Stamp, f.Offset = stamp{}, 0
 }
 
-// intern returns a copy of a text that equal texts of the file share. The copy does not keep a whole line
-// in memory.
-func (f *file) intern(text string) string {
-	shared, ok := f.texts[text]
-	if !ok {
-		shared = strings.Clone(text)
-		f.texts[shared] = shared
-	}
-	return shared
-}
-
 // add adds a call, unless it lacks what each call has.
 func (f *file) add(c Call) {
 	switch {
@@ -221,14 +206,14 @@ func (f *file) add(c Call) {
 			f.Calls[n-1].grow(&c)
 			return
 		}
-		f.Calls = append(f.Calls, f.internTexts(c))
+		f.Calls = append(f.Calls, internTexts(c))
 	}
 }
 
-// internTexts returns the call with its texts interned.
-func (f *file) internTexts(c Call) Call {
+// internTexts returns the call with texts that equal ones share, and that do not keep a whole line in memory.
+func internTexts(c Call) Call {
 	for _, text := range []*string{&c.Model, &c.Session, &c.Project, &c.Branch, &c.SubAgent, &c.Provider, &c.Tier} {
-		*text = f.intern(*text)
+		*text = unique.Make(*text).Value()
 	}
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"strings"
+	"unique"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -19,7 +20,6 @@ type exportLines struct {
 	usage  map[group]int    // places in Bill.Usage
 	costs  map[modelDay]int // places in Bill.Costs
 	items  map[modelDay]int // places in Bill.Incomparable, by their descriptions
-	texts  map[string]string
 	volume volume
 }
 
@@ -30,7 +30,6 @@ func NewFileBill(providers ...string) *Bill {
 		OwnNames: true, WithoutTokens: make(map[string]bool),
 		exports: &exportLines{
 			fileOf: make(map[lineKey]string), usage: make(map[group]int), costs: make(map[modelDay]int), items: make(map[modelDay]int),
-			texts: make(map[string]string),
 		},
 	}
 }
@@ -51,16 +50,6 @@ func (x *exportLines) otherFile(line row, columns []string) string {
 	}
 	x.fileOf[key] = x.file
 	return ""
-}
-
-// clone returns a text that does not keep the line in memory of which it is a part.
-func (x *exportLines) clone(text string) string {
-	known, ok := x.texts[text]
-	if !ok {
-		known = strings.Clone(text)
-		x.texts[known] = known
-	}
-	return known
 }
 
 // indexOf returns the place of a key in a list, and adds an element for a key that is new.
@@ -90,7 +79,7 @@ func (b *Bill) addLine(day Day, name, kind string, amount Amount, quantity, unit
 	if err := x.volume.check(); err != nil {
 		return err
 	}
-	name = x.clone(name)
+	name = unique.Make(name).Value() // which does not keep the line in memory
 	cost := &b.Costs[indexOf(x.costs, modelDay{day, name}, &b.Costs, Cost{Day: day, Model: name})]
 	cost.Amount.Nanodollars += amount.Nanodollars
 	cost.Amount.Rounding += amount.Rounding
@@ -146,7 +135,7 @@ func (b *Bill) leaveOut(day Day, description string, amount Amount) error {
 	}
 	x := b.exports
 	x.volume.addAmounts(amount.Nanodollars)
-	description = x.clone(description)
+	description = unique.Make(description).Value()
 	item := &b.Incomparable[indexOf(x.items, modelDay{day, description}, &b.Incomparable, Item{Day: &day, Description: description, Amount: plugins.KnownCost(0)})]
 	item.Amount.N += amount.Nanodollars
 	return x.volume.check()

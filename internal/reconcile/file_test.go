@@ -313,7 +313,8 @@ func TestExportOfManyLines(t *testing.T) {
 	if err := bill.AddAWS(in); err != nil {
 		t.Fatal(err)
 	}
-	if len(bill.Costs) != 1 || len(bill.Usage) != 1 || bill.Costs[0].Amount.Nanodollars != lines*400_000 || bill.Usage[0].Tokens[Input] != lines*1500 || len(bill.exports.texts) != 1 {
+	if len(bill.Costs) != 1 || len(bill.Usage) != 1 || bill.Costs[0].Amount.Nanodollars != lines*400_000 || bill.Usage[0].Tokens[Input] != lines*1500 ||
+		len(bill.exports.costs) != 1 || len(bill.exports.usage) != 1 || len(bill.exports.items) != 0 {
 		t.Errorf("%d costs, %d usages: %+v", len(bill.Costs), len(bill.Usage), bill.Costs[0])
 	}
 }
