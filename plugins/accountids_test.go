@@ -48,7 +48,7 @@ func TestAccountsAreMasked(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.vendor, got, want.String())
 		}
 	}
-	for vendor := range accountIDs {
+	for vendor := range accountIDs() {
 		if !rows[vendor] || !IsVendor(vendor) && vendor != "bedrock" {
 			t.Errorf("the row of %s has no test, or no vendor", vendor)
 		}

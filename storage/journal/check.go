@@ -120,7 +120,8 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 	c.archive.noteRead()
 	_, was, err := readCheckpoints(c.dir)
 	if err == nil {
-		err = c.log.loadRaw(unsealed, was.Reach.salts(), c.log.exchanged(unsealed, was.Reach.salts()))
+		salts := was.Reach.salts()
+		err = c.log.loadRaw(unsealed, salts, c.log.exchanged(unsealed, salts))
 	}
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // Loads knows how busy and how fast targets are, in this process. The zero value knows nothing.
 type Loads struct {
-	mu        sync.Mutex           // guards of
+	mu        sync.Mutex           // guards byCircuit
 	byCircuit map[shared.Key]*load // by circuit
 	// limited is until when a target refuses calls, nil if none has refused one: afterwards, nobody need
 	// look for targets that do. mu guards its changes.

@@ -29,8 +29,8 @@ func (s *Store) Secret() ([]byte, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if len(secret) < len(rand.Text()) { // a shorter one can be guessed
-		secret = []byte(rand.Text())
+	if fresh := rand.Text(); len(secret) < len(fresh) { // a shorter one can be guessed
+		secret = []byte(fresh)
 		if err := disk.Replace(path, secret, 0o600); err != nil {
 			return nil, err
 		}

@@ -24,11 +24,16 @@ func sumOf(id, org, kind string, value []byte) int64 {
 	return int64(crc32.ChecksumIEEE(fmt.Appendf(nil, "%q %q %q %s", id, org, kind, value)))
 }
 
+// hasSums reports whether a file has the column of the sums.
+func hasSums(from interface{ QueryRow(string, ...any) *sql.Row }) (has bool, err error) {
+	err = from.QueryRow("SELECT count(*) FROM pragma_table_info('objects') WHERE name = 'sum'").Scan(&has)
+	return has, err
+}
+
 // addSums makes the column of the sums.
 func addSums(tx *sql.Tx) error {
-	var there bool
-	err := tx.QueryRow("SELECT count(*) FROM pragma_table_info('objects') WHERE name = 'sum'").Scan(&there)
-	if err == nil && !there {
+	has, err := hasSums(tx)
+	if err == nil && !has {
 		_, err = tx.Exec("ALTER TABLE objects ADD COLUMN sum INTEGER")
 	}
 	if err == nil {
@@ -39,8 +44,7 @@ func addSums(tx *sql.Tx) error {
 
 // checkSums compares the sums of all objects. A file of an earlier version has none.
 func checkSums(db *sql.DB) error {
-	var there bool
-	if err := db.QueryRow("SELECT count(*) FROM pragma_table_info('objects') WHERE name = 'sum'").Scan(&there); err != nil || !there {
+	if has, err := hasSums(db); err != nil || !has {
 		return err
 	}
 	rows, err := db.Query("SELECT id, org, kind, value, sum FROM objects WHERE sum IS NOT NULL")
