@@ -68,7 +68,7 @@ func (c *conn) migrate(ctx context.Context) error {
 		for table, columns := range summedTables {
 			err = errors.Join(err, c.addColumns(ctx, table, columns))
 		}
-		return errors.Join(err, c.addIndexes(), c.addTrigger("requests"), c.addTrigger("details"), c.addScoreTriggers())
+		return errors.Join(err, c.addIndexes(), c.addTrigger("requests"), c.addTrigger("details"), c.replaceInsertTrigger(), c.addScoreTriggers())
 	})
 }
 
@@ -79,6 +79,22 @@ func (c *conn) addTrigger(table string) error {
 		" WHEN NEW." + sumColumn + " IS OLD." + sumColumn + " BEGIN UPDATE " + table + " SET " + sumColumn + " = NULL WHERE n = NEW.n; END")
 	if err != nil {
 		return fmt.Errorf("adding the trigger of %s: %w", table, err)
+	}
+	return nil
+}
+
+// replaceInsertTrigger replaces the trigger that has column files know of new requests. The first
+// one said OR IGNORE, which could abort: SQLite copied each page that an insert changed, to undo
+// the one insert. This one and insertRequest cannot abort. https://sqlite.org/lang_conflict.html
+func (c *conn) replaceInsertTrigger() error {
+	_, err := c.exec("DROP TRIGGER IF EXISTS requests_inserted")
+	if err == nil {
+		_, err = c.exec(`CREATE TRIGGER IF NOT EXISTS requests_added AFTER INSERT ON requests
+			WHEN NEW.n > (SELECT after FROM column_chunks WHERE last >= NEW.n ORDER BY last LIMIT 1)
+			BEGIN INSERT INTO column_changes VALUES (NEW.n) ON CONFLICT DO NOTHING; END`)
+	}
+	if err != nil {
+		return fmt.Errorf("replacing the trigger of new requests: %w", err)
 	}
 	return nil
 }

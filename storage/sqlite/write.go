@@ -178,8 +178,8 @@ func sameRequest(a, b *row) bool {
 
 var (
 	// A record takes the next free n of its millisecond, or of the first later one
-	// that is not full.
-	insertRequest = "INSERT INTO requests (n, " + columnList(requestColumns, "") + `)
+	// that is not full. What fails ends the transaction, so FAIL undoes nothing by itself.
+	insertRequest = "INSERT OR FAIL INTO requests (n, " + columnList(requestColumns, "") + `)
 		VALUES (coalesce(?, (SELECT max(n) + 1 FROM requests WHERE n BETWEEN ? AND ?), ?), ` + parameterList(requestColumns) + `)
 		ON CONFLICT DO NOTHING`
 	insertDetails = "INSERT INTO details (n, " + columnList(detailColumns, "") + ") VALUES (?, " + parameterList(detailColumns) + ")"
