@@ -82,8 +82,18 @@ type tab struct {
 	troubles []string
 }
 
-// watch collects what violates the Content-Security-Policy.
-const watch = `window.violations = []; addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile))`
+// watch collects what violates the Content-Security-Policy, and counts the questions without an
+// answer.
+const watch = `window.violations = []
+addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile))
+window.pending = 0
+for (const [owner, name] of [[window, "fetch"], [Response.prototype, "text"]]) {
+	const call = owner[name]
+	owner[name] = function (...args) {
+		pending++
+		return call.apply(this, args).finally(() => pending--)
+	}
+}`
 
 func newTab(w *weir) *tab {
 	w.t.Helper()
@@ -198,16 +208,18 @@ func (p *tab) until(format string, args ...any) {
 func (p *tab) settled() {
 	p.t.Helper()
 	// A change is drawn, its questions are asked, and their answers drawn, each some
-	// frames after the other: the view has settled when nothing in it changes.
+	// frames after the other: the view has settled when nothing in it changes. Frames are
+	// counted beside the time, since a loaded machine draws few.
 	const still = `new Promise((done) => {
-		let since = performance.now()
-		const change = () => { since = performance.now() }
+		let since, frames
+		const change = () => { since = performance.now(), frames = 0 }
+		change()
 		const watch = new MutationObserver(change)
 		watch.observe(document, {subtree: true, childList: true, characterData: true, attributes: true})
 		const look = () => {
-			if (!document.querySelector("main") || document.querySelector("[aria-busy=true], .stale")) change()
-			if (performance.now() - since > 60) return watch.disconnect(), done(true)
-			setTimeout(look, 15)
+			if (window.pending || !document.querySelector("main") || document.querySelector("[aria-busy=true], .stale")) change()
+			if (frames++ > 3 && performance.now() - since > 60) return watch.disconnect(), done(true)
+			requestAnimationFrame(() => setTimeout(look))
 		}
 		look()
 	})`
