@@ -52,9 +52,16 @@ var errLogRead = errors.New("queries still read the write-ahead log")
 
 // emptyLog writes what the write-ahead log has to the file. It waits a second for queries that read it.
 func (w *writer) emptyLog(ctx context.Context) error {
+	position, err := w.c.position(ctx, w.log.journal)
+	if err != nil {
+		return err
+	}
 	busy, err := w.c.integer(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	if err == nil && busy != 0 {
 		err = errLogRead
+	}
+	if err == nil {
+		w.log.merged = position // also if somebody has written over the file since
 	}
 	return err
 }

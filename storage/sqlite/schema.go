@@ -65,6 +65,9 @@ func (c *conn) migrate(ctx context.Context) error {
 	}
 	return c.transaction(ctx, func() error {
 		_, err := c.exec(spanKeys)
+		if err == nil {
+			_, err = c.exec(logStarts)
+		}
 		for table, columns := range summedTables {
 			err = errors.Join(err, c.addColumns(ctx, table, columns))
 		}

@@ -31,6 +31,9 @@ func (b *Backend) Snapshot(ctx context.Context) (storage.Snapshot, error) {
 	if b.writer == nil {
 		return nil, errClosed
 	}
+	if b.older.Load() {
+		return nil, errOlderFile
+	}
 	s, err := openSnapshot(ctx, b.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", b.path, explain(err))
@@ -96,7 +99,9 @@ func (*Storage) CheckFile(ctx context.Context, path string, journal uuid.UUID, m
 	}
 	c, err := open(path, libsqlite.ReadOnly(path), "PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY")
 	if err == nil {
-		p, err = checkAll(ctx, c, journal, match)
+		if err = c.compareLog(ctx, path, journal); err == nil {
+			p, err = checkAll(ctx, c, journal, match)
+		}
 		err = errors.Join(err, c.Close())
 	}
 	if err != nil {

@@ -15,6 +15,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ type Backend struct {
 	// damaged tells the host of damage. It is called once, when damageReported becomes true.
 	damaged        func(found string)
 	damageReported atomic.Bool
+	// older is true while the file is an older copy that somebody has written over it.
+	older atomic.Bool
 }
 
 // bounds are limits of what a Backend does or keeps in memory at once.
@@ -101,6 +104,13 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if err != nil {
 		return p, err
 	}
+	dropped, err := dropOtherLog(ctx, b.path, h.Journal)
+	if dropped && h.Damaged != nil {
+		h.Damaged(fmt.Sprintf("is older than it was: %v. The log was removed, and the journal fills the file again", errOtherLog))
+	}
+	if err != nil {
+		return p, errors.Join(err, file.Close())
+	}
 	c, err := openWriter(b.path)
 	if err != nil {
 		return p, errors.Join(err, file.Close())
@@ -125,7 +135,10 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if err != nil {
 		return p, err
 	}
-	w.file = file
+	w.file, w.log.journal = file, h.Journal
+	if err := w.checkFile(); err != nil {
+		return p, err
+	}
 	files, err := b.openColumnFiles(ctx, w)
 	if err != nil {
 		return p, err
@@ -134,6 +147,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	defer b.mu.Unlock()
 	b.contents, b.damaged = h.Contents, h.Damaged
 	b.writer = w
+	b.older.Store(false)
 	b.names = &nameReader{texts: cache[uint32, string]{generation: textGeneration}}
 	b.tails, b.files = k, files
 	b.readers = newPool(b.path)
@@ -202,7 +216,8 @@ func (b *Backend) pruneWith(do func(*writer) (bool, error)) (more bool, err erro
 	return more, nil
 }
 
-// withWriter calls do with the writer, which no other call uses meanwhile.
+// withWriter calls do with the writer, which no other call uses meanwhile, unless an older copy was
+// written over the file.
 func (b *Backend) withWriter(do func(*writer) error) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -210,8 +225,18 @@ func (b *Backend) withWriter(do func(*writer) error) error {
 		return errClosed
 	}
 	b.writer.mu.Lock()
-	err := do(b.writer)
+	err := b.writer.checkFile()
+	if err == nil {
+		err = b.writer.noteLogStart()
+	}
+	if err == nil {
+		err = cmp.Or(do(b.writer), b.writer.checkFile())
+	}
+	b.older.Store(errors.Is(err, errOlderFile))
 	b.writer.mu.Unlock()
+	if errors.Is(err, errOlderFile) && b.damaged != nil {
+		b.damaged("is older than it was: " + errOlderFile.Error())
+	}
 	b.reportDamage(b.damaged, err)
 	return err
 }
@@ -260,6 +285,9 @@ func (b *Backend) withReader(ctx context.Context, do func(context.Context, reade
 	if b.writer == nil {
 		return errClosed
 	}
+	if b.older.Load() {
+		return errOlderFile
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.closing, func() { cancel(errClosed) })()
@@ -286,11 +314,24 @@ func (b *Backend) Close() error {
 	if b.writer == nil {
 		return nil
 	}
-	// The writer closes last: SQLite then merges the write-ahead log.
-	err := errors.Join(b.readers.close(), b.writer.c.Close(), b.writer.file.Close())
+	err := b.closeConnections()
 	b.tails.close()
 	b.readers, b.writer, b.tails, b.files = nil, nil, nil, nil
 	return err
+}
+
+// closeConnections closes the writer last, so that SQLite merges the write-ahead log, unless that would hide
+// that the file is an older copy: then a connection that cannot write closes last.
+func (b *Backend) closeConnections() error {
+	var err error
+	if errors.Is(b.writer.checkFile(), errOlderFile) {
+		var last *conn
+		if last, err = openReader(b.path); err == nil {
+			_, err = last.integer(context.Background(), "SELECT count(*) FROM sqlite_schema") // which opens the log
+			defer last.Close()
+		}
+	}
+	return errors.Join(err, b.readers.close(), b.writer.c.Close(), b.writer.file.Close())
 }
 
 // interrupt cancels running queries and returns the writer of column files, nil if the database

@@ -23,8 +23,9 @@ type writer struct {
 	bounds bounds
 	names  dictionary
 	rows   reader
-	// file is the database. It is open as long as c.
+	// file is the database. It is open as long as c. log is what is known of it and of its log.
 	file *os.File
+	log  logBegin
 	// segment is where the last batch ended.
 	segment uint64
 	// lastBucket is the bucket of the last new request, if the database is known to have it.
