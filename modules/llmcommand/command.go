@@ -281,9 +281,10 @@ a backup, or a directory of several, of which it takes the newest. Nothing is ov
 Weir refuses the calls that need a store's control.db (keys, members and budgets that were
 made while Weir ran), its credits or its erasures, if the file is gone or older than it was.
 This command makes the next start take the file as it is: what it lacks is forgotten. A damaged
-control.db is renamed to control.db.damaged.
+control.db is renamed to control.db.damaged. After both checkpoint and witness were lost,
+checkpoint stands for all files that are not there.
 <directory> is a data directory, a database, or the directory of its journal; <file> is
-control.db, credits or erasures. Stop Weir first.
+control.db, credits, erasures or checkpoint. Stop Weir first.
 
 	weir forget ./weir-data control.db`,
 		CobraFunc: forgetCommand,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -113,11 +114,12 @@ func checkStore(ctx context.Context, dir string, file storage.Checker) (*StoreRe
 }
 
 // Forget makes the only store below path take a file as it is, which Weir refuses because it is
-// gone or older than it was: control.db, credits or erasures. A damaged control.db is moved aside. No
-// process may use the store.
+// gone or older than it was: control.db, credits or erasures; or, for checkpoint, each of these that is
+// not there and that a lost checkpoint would know. A damaged control.db is moved aside. No process may
+// use the store.
 func Forget(path, file string) (dir string, err error) {
-	if file != control.FileName && file != credits.FileName && file != journal.ErasuresName {
-		return "", fmt.Errorf("only %s, %s and %s can be forgotten, not %s", control.FileName, credits.FileName, journal.ErasuresName, file)
+	if names := []string{control.FileName, credits.FileName, journal.ErasuresName, journal.CheckpointName}; !slices.Contains(names, file) {
+		return "", fmt.Errorf("only %s can be forgotten, not %s", strings.Join(names, ", "), file)
 	}
 	dirs, err := journals(path)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // The files of the checkpoint in the journal's directory. Both have the same content, so that each
 // shows whether the other is missing or damaged.
 const (
-	checkpointName = "checkpoint"
+	CheckpointName = "checkpoint"
 	witnessName    = "witness"
 )
 
@@ -69,7 +69,7 @@ type checkpoints struct {
 	err   error             // of the last write
 }
 
-var checkpointNames = [2]string{checkpointName, witnessName}
+var checkpointNames = [2]string{CheckpointName, witnessName}
 
 // open opens both files, or creates them, and reads the later checkpoint into s. found is false
 // if there is no checkpoint.
@@ -96,7 +96,7 @@ func (c *checkpoints) open(dir string, s *checkpoint) (damage []FileDamage, foun
 // the right one.
 func errTwoJournals(dir string, first, second uuid.UUID) error {
 	return fmt.Errorf("%s in %s is of the journal %s, and %s of %s: move the one of another store away",
-		checkpointName, dir, first, witnessName, second)
+		CheckpointName, dir, first, witnessName, second)
 }
 
 // compareCopies reports a file that has no checkpoint, although the other file has. An older
@@ -130,7 +130,7 @@ func readCheckpoints(dir string) (damage []FileDamage, s checkpoint, err error) 
 		return nil, s, errTwoJournals(dir, journals[0], journals[1])
 	}
 	if !has[later] {
-		return nil, s, fmt.Errorf("%s and %s are gone or damaged", checkpointName, witnessName)
+		return nil, s, fmt.Errorf("%s and %s are gone or damaged", CheckpointName, witnessName)
 	}
 	return compareCopies(later, has, s.Reach), s, nil
 }

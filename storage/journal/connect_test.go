@@ -154,7 +154,7 @@ func TestTheBackendSaysHowFarItIs(t *testing.T) {
 			appendSample(t, j, 0)
 			flush(t, j)
 			abandon(j)
-			old, err := os.ReadFile(o.Dir + "/" + checkpointName)
+			old, err := os.ReadFile(o.Dir + "/" + CheckpointName)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -127,7 +127,7 @@ func spareDir(dir string) string { return dir + ".spare" }
 // now belongs to another journal.
 func takeSpare(dir string) error {
 	spare := spareDir(dir)
-	text, err := os.ReadFile(filepath.Join(spare, checkpointName))
+	text, err := os.ReadFile(filepath.Join(spare, CheckpointName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -135,14 +135,14 @@ func takeSpare(dir string) error {
 		return err
 	}
 	ours, _, _ := readCheckpoint(text)
-	text, err = os.ReadFile(filepath.Join(dir, checkpointName))
+	text, err = os.ReadFile(filepath.Join(dir, CheckpointName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if there, _, found := readCheckpoint(text); found && there.Journal != ours.Journal {
 		return nil
 	}
-	for _, name := range []string{counterName, witnessName, checkpointName} {
+	for _, name := range []string{counterName, witnessName, CheckpointName} {
 		if err := Rename(filepath.Join(spare, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -32,7 +32,7 @@ var harms = map[string]func(dir string) error{
 	},
 	"without a segment":    func(dir string) error { return removeAll(dir, rawSuffix) },
 	"without a count":      func(dir string) error { return os.Remove(filepath.Join(dir, counterName)) },
-	"without a checkpoint": func(dir string) error { return os.Remove(filepath.Join(dir, checkpointName)) },
+	"without a checkpoint": func(dir string) error { return os.Remove(filepath.Join(dir, CheckpointName)) },
 }
 
 // removeDirectory removes a directory at once: while its files go one by one, the journal

@@ -230,7 +230,7 @@ func TestAnOldCheckpointForgetsNoHeldRecord(t *testing.T) {
 	j := open(t, b, o)
 	appendSample(t, j, 0)
 	flush(t, j)
-	old, err := os.ReadFile(filepath.Join(o.Dir, checkpointName))
+	old, err := os.ReadFile(filepath.Join(o.Dir, CheckpointName))
 	if err != nil {
 		t.Fatal(err)
 	}

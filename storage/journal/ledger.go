@@ -138,7 +138,7 @@ func (c *checkpoint) takeRecorded(page counted, unapplied backlog) FileDamage {
 		known += loss.Exchanges
 	}
 	c.Recorded = max(int64(page.begun)-known, 0)
-	return FileDamage{File: checkpointName, Found: fmt.Sprintf("is gone or damaged, and so is `%s`: %d exchanges count as recorded, whether or not they were in flight", witnessName, c.Recorded)}
+	return FileDamage{File: CheckpointName, Found: fmt.Sprintf("is gone or damaged, and so is `%s`: %d exchanges count as recorded, whether or not they were in flight, and what needs a file that is not there now is refused, also if there never was one, until `weir forget <directory> %s` says so", witnessName, c.Recorded, CheckpointName)}
 }
 
 // add has a loss written before the next entry that can be.

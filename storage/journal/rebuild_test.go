@@ -176,7 +176,7 @@ func TestLossesCountOnceIfTheBackendIsElsewhere(t *testing.T) {
 	j := open(t, b, o)
 	appendSample(t, j, 0)
 	flush(t, j)
-	before, err := os.ReadFile(filepath.Join(o.Dir, checkpointName))
+	before, err := os.ReadFile(filepath.Join(o.Dir, CheckpointName))
 	if err != nil {
 		t.Fatal(err)
 	}

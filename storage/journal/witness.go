@@ -51,7 +51,8 @@ type reach struct {
 	// Others are the files of other packages in the directory, by name.
 	Others map[string]Reach `json:",omitempty"`
 	// Forgotten is true if the checkpoint was lost: then a file of another package that is not there
-	// may be lost, too, unless Others has it.
+	// may be lost, too, unless Others has it. It is true until Forget of CheckpointName, however long
+	// that takes: nothing else in the store shows that there was no such file.
 	Forgotten bool `json:",omitempty"`
 	// Damage is what was found of the files, in the order of time, at most maxDamage.
 	Damage []FileDamage `json:",omitempty"`
@@ -253,7 +254,7 @@ func (w *Witness) Compare(name string, is Reach) error {
 	w.mu.Unlock()
 	err := CompareReach(w.j.dir, name, is, was)
 	if lost {
-		err = &RefusedFileError{filepath.Join(w.j.dir, name), "may be gone, as " + checkpointName + " is, which would know it"}
+		err = &RefusedFileError{filepath.Join(w.j.dir, name), "may be gone, as " + CheckpointName + " is, which would know it"}
 	}
 	if refused, ok := errors.AsType[*RefusedFileError](err); ok {
 		w.Damaged(name, refused.Found+": what depends on it is refused")
@@ -386,7 +387,7 @@ func databaseName(dir string) string {
 
 // Forget makes the checkpoint of a journal that no process uses forget a file of another package:
 // what is there of the file, if anything, holds from then on. It reports whether the checkpoint
-// knew the file.
+// knew the file. To forget CheckpointName is to say this of all files that a lost checkpoint would know.
 func Forget(dir, name string) (known bool, err error) {
 	l, err := lock(dir)
 	if err != nil {
@@ -401,6 +402,10 @@ func Forget(dir, name string) (known bool, err error) {
 	}
 	if c.Reach == nil {
 		return false, nil
+	}
+	if name == CheckpointName {
+		known, c.Reach.Forgotten = c.Reach.Forgotten, false
+		return known, files.write(&c, true)
 	}
 	if _, known = c.Reach.Others[name]; !known && !c.Reach.Forgotten {
 		return false, nil

@@ -235,6 +235,28 @@ func TestWithoutCheckpointsMissingFilesAreRefused(t *testing.T) {
 	if err := j.Witness().Compare("credits", Reach{}); err == nil {
 		t.Error("credits is not refused")
 	}
+	abandon(j)
+	if known, err := Forget(o.Dir, CheckpointName); !known || err != nil {
+		t.Fatal(known, err)
+	}
+	if Knows(o.Dir, "credits") {
+		t.Error("credits are still waited for")
+	}
+	j = open(t, &backend{}, o)
+	for _, name := range []string{"credits", ErasuresName} {
+		if err := j.Witness().Compare(name, Reach{}); err != nil {
+			t.Error(err)
+		}
+	}
+	j.Witness().Note("credits", Reach{Generation: 1, Size: 1})
+	abandon(j)
+	if known, err := Forget(o.Dir, CheckpointName); known || err != nil {
+		t.Errorf("a checkpoint that is there is forgotten: %v, %v", known, err)
+	}
+	j = open(t, &backend{}, o)
+	if err := j.Witness().Compare("credits", Reach{}); err == nil {
+		t.Error("credits that the checkpoint knows are not refused")
+	}
 }
 
 // A checkpoint of another store is not taken for this one's.
@@ -246,9 +268,9 @@ func TestACheckpointOfAnotherStoreIsRefused(t *testing.T) {
 		flush(t, j)
 		abandon(j)
 	}
-	text, err := os.ReadFile(filepath.Join(other.Dir, checkpointName))
+	text, err := os.ReadFile(filepath.Join(other.Dir, CheckpointName))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(o.Dir, checkpointName), text, 0o600)
+		err = os.WriteFile(filepath.Join(o.Dir, CheckpointName), text, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +282,7 @@ func TestACheckpointOfAnotherStoreIsRefused(t *testing.T) {
 	if _, err := Check(t.Context(), o.Dir, nil); err == nil {
 		t.Error("Check says nothing")
 	}
-	if err := os.Remove(filepath.Join(o.Dir, checkpointName)); err != nil {
+	if err := os.Remove(filepath.Join(o.Dir, CheckpointName)); err != nil {
 		t.Fatal(err)
 	}
 	open(t, &backend{}, o)
