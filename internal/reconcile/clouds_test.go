@@ -41,7 +41,6 @@ func (v *vendor) amount(n plugins.Nanodollars) string {
 	return strconv.FormatFloat(n.Dollars()*v.rate, 'f', v.decimals, 64)
 }
 
-// activity answers as OpenRouter, which has no service tiers.
 // openRouter plays OpenRouter, which states what single calls cost by the ids of their responses.
 func (v *vendor) openRouter(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
@@ -64,6 +63,7 @@ func (v *vendor) openRouter(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// activity answers as OpenRouter, which has no service tiers.
 func (v *vendor) activity(w io.Writer) {
 	lines, costs := v.billed()
 	var data []any
@@ -125,91 +125,6 @@ func (v *vendor) cloudBillingIn(currency string, rate float64) (text string) {
 		}
 	}
 	return text
-}
-
-// TestPlantedDifferencesOfOthers has the differences that the bills of OpenRouter, AWS and Google can
-// have, each alone. A bill without tiers or caches shows theirs as prices.
-func TestPlantedDifferencesOfOthers(t *testing.T) {
-	for _, provider := range []string{"openrouter", "bedrock", "vertex"} {
-		hasKinds := provider != "openrouter"
-		for name, tc := range map[string]struct {
-			plant func(*scene)
-			want  []string
-		}{
-			"calls around Weir": {func(s *scene) {
-				for _, day := range []int{3, 4, 9} {
-					s.vendor.calls = append(s.vendor.calls, billedCall{s.recorded[s.on(day, 2)], "key_other"})
-				}
-			}, []string{"outside 3", "outside 4", "outside 9"}},
-			"a record twice": {func(s *scene) { s.recorded = append(s.recorded, s.recorded[s.on(5, 3)]) }, []string{"duplicate 5"}},
-			"another tier": {func(s *scene) {
-				c := &s.vendor.calls[s.on(6, 0)]
-				if c.Cost.N /= 2; hasKinds {
-					s.recorded[s.on(6, 0)].Usage.CacheRead = plugins.Known(0)
-					s.recorded[s.on(6, 0)] = priced(s.recorded[s.on(6, 0)])
-					c.Call = priced(with(s.recorded[s.on(6, 0)], func(c *Call) { c.Tier = plugins.BatchTier }))
-				}
-			}, map[bool][]string{true: {"tier 6", "tier 6"}, false: {"price 6"}}[hasKinds]},
-			"a cache of an hour": {func(s *scene) {
-				c := &s.vendor.calls[s.on(7, 1)]
-				if c.Cost.N *= 2; hasKinds {
-					c.Usage.CacheWrite1h = c.Usage.CacheWrite
-					c.Call = priced(c.Call)
-				}
-			}, map[bool][]string{true: {"cache 7"}, false: {"price 7"}}[hasKinds]},
-			"amounts rounded to cents": {func(s *scene) { s.vendor.decimals = 2 }, nil},
-			"a batch that is late": {func(s *scene) {
-				c := with(s.recorded[s.on(8, 0)], func(c *Call) { c.ResponseID = "late" })
-				if hasKinds {
-					c = priced(with(c, func(c *Call) { c.Tier, c.Usage.CacheRead = plugins.BatchTier, plugins.Known(0) }))
-				}
-				s.recorded = append(s.recorded, c)
-				c.Start = c.Start.AddDate(0, 0, 1)
-				s.vendor.calls = append(s.vendor.calls, billedCall{c, "key_weir"})
-			}, []string{"timing 8", "timing 9"}},
-			"another time zone": {func(s *scene) { s.vendor.zone = -8 }, nil},
-			"a failed call that is billed": {func(s *scene) {
-				c := &s.recorded[s.on(10, 4)]
-				c.Usage, c.Cost, c.Complete, c.Status, c.Tier = plugins.Usage{}, plugins.Cost{}, false, 502, ""
-			}, []string{"failed 10"}},
-			"reasoning apart from output": {func(s *scene) {
-				c := &s.vendor.calls[s.on(11, 4)]
-				c.Usage.Output.N += c.Usage.Reasoning.N
-				c.Call = priced(c.Call)
-			}, []string{"reasoning 11"}},
-			"a discount": {func(s *scene) { s.vendor.rate = 0.9 }, nil},
-			"a subscription": {func(s *scene) {
-				c := with(s.recorded[s.on(12, 0)], func(c *Call) { c.ResponseID = "subscription" })
-				c.Subscription, c.ListCost, c.Cost = true, c.Cost, plugins.Cost{}
-				s.recorded = append(s.recorded, c)
-			}, nil},
-			"a lost segment": {func(s *scene) {
-				i := s.on(13, 6)
-				s.options.Losses = []Loss{{s.recorded[i].Start, s.recorded[i+1].End, 2}}
-				s.recorded = slices.Delete(s.recorded, i, i+2)
-			}, []string{"lost 13", "lost 13"}},
-			"a tier that the bill lacks": {func(s *scene) {
-				if !hasKinds {
-					s.recorded[s.on(14, 1)].Tier = "priority"
-				}
-			}, nil},
-		} {
-			t.Run(provider+"/"+name, func(t *testing.T) {
-				s := newScene(provider)
-				tc.plant(s)
-				switch report := s.compare(t); name {
-				case "another time zone":
-					checkTimeZone(t, report)
-				case "a discount":
-					checkDiscount(t, report)
-				default:
-					if found := reasonsOf(report); !slices.Equal(found, tc.want) || report.Agrees != (len(tc.want) == 0) {
-						t.Errorf("found %q, expected %q: %+v", found, tc.want, report.Differences)
-					}
-				}
-			})
-		}
-	}
 }
 
 // brokenCalls are three calls of a day that broke off, of which two are billed, one at less than its

@@ -24,8 +24,10 @@ func (a API) OpenAI(ctx context.Context, window Window) (*Bill, error) {
 		Providers: []string{"openai"}, States: [kinds]bool{Input: true, CacheRead: true, CacheWrite: true, Output: true},
 		CountsRequests: true, SearchesApart: true, WithoutTokens: make(map[string]bool),
 	}}
-	if err := o.readUsage(ctx, "completions", "batch", "service_tier"); err != nil {
-		return nil, err
+	for _, endpoint := range []string{"completions", "decisions"} {
+		if err := o.readUsage(ctx, endpoint, "batch", "service_tier"); err != nil {
+			return nil, err
+		}
 	}
 	if err := o.readUsage(ctx, "embeddings"); err != nil {
 		return nil, err

@@ -294,7 +294,7 @@ func (c *comparison) explainRest(g group) {
 	case more:
 		c.explainOutside(g, rest, "", "no record: at a key that others use, or not through Weir")
 	case rest.negated().tokens.least() >= 0:
-		c.explain(g, rest, Unbilled, "recorded, and not on the bill: at another organisation of the provider, or not billed yet", nil)
+		c.explain(g, rest, Unbilled, "recorded, and not on the bill: at another organisation of the provider, not billed yet, or recorded twice without a response_id", nil)
 	default:
 		c.explain(g, rest, Unknown, "some kinds of tokens are more, and some are less", nil)
 	}
