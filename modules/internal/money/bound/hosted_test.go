@@ -125,14 +125,9 @@ func TestAgentsWithoutALimitAreRefused(t *testing.T) {
 		`"multi_agent":{}`:                                            true,
 		`"multi_agent":{"enabled":false}`:                             false,
 		`"multi_agent":null`:                                          false,
-		`"agents":[{"name":"a"}]`:                                     true,
 		`"multi_agent":"auto"`:                                        true,
 		`"multi_agent":true`:                                          true,
 		`"multi_agent":2`:                                             true,
-		`"multiagent":{"type":"coordinator"}`:                         true,
-		`"callable_agents":["agent_1"]`:                               true,
-		`"sub_agents":[]`:                                             true,
-		`"delegation":{"enabled":false}`:                              false,
 	} {
 		err := JSON(plugins.Responses, objectOf(`{"input":"hi",`+fields+`}`)).Check()
 		if (err != nil) != refused {

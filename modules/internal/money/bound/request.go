@@ -143,7 +143,7 @@ var ModelFields = []string{"models", "fallbacks", "agent_id"}
 var unboundFields = append([]string{"file_url", "file_id"}, ModelFields...)
 
 // boundFields are fields that tell what a request may cost, beside the limits of its output.
-var boundFields = slices.Concat([]string{"model", "n", "best_of", "service_tier", "tools"}, ModelFields, spawningFields)
+var boundFields = append([]string{"model", "n", "best_of", "service_tier", "tools", agentsField}, ModelFields...)
 
 // Check refuses a request that does not tell what it may cost.
 func (r Request) Check() (err error) {
@@ -173,11 +173,9 @@ func (r Request) Check() (err error) {
 	if err != nil {
 		return err
 	}
-	for _, field := range spawningFields {
-		if v := r.Get(field); v.Type != gjson.Null && v.Type != gjson.False && (!v.IsObject() || v.Get("enabled").Type != gjson.False) {
-			return plugins.Invalid(field, "'%s' lets the call run agents without a limit, so that neither credits nor a budget can bound what it costs: leave '%s' out.", field, field).
-				WithCode("model_not_priced")
-		}
+	if v := r.Get(agentsField); v.Type != gjson.Null && v.Type != gjson.False && (!v.IsObject() || v.Get("enabled").Type != gjson.False) {
+		return plugins.Invalid(agentsField, "'%[1]s' lets the call run agents without a limit, so that neither credits nor a budget can bound what it costs: leave '%[1]s' out.", agentsField).
+			WithCode("model_not_priced")
 	}
 	return r.Refuse(unboundFields, "has a cost that neither credits nor a budget can bound")
 }

@@ -83,13 +83,12 @@ func namesFetched(v gjson.Result, depth int) (found bool) {
 // maxOptionDepth is how deep the value of an unknown option is read.
 const maxOptionDepth = 8
 
-// spawningFields are options by which one call runs several agents, without a limit of how
-// many (https://developers.openai.com/api/docs/guides/responses-multi-agent,
-// https://platform.claude.com/docs/en/managed-agents/multi-agent).
-var spawningFields = []string{"multi_agent", "multiagent", "delegation", "agents", "callable_agents", "subagents", "sub_agents"}
+// agentsField is the option by which one call of Responses runs several agents, without a limit of how
+// many (https://developers.openai.com/api/docs/guides/responses-multi-agent).
+const agentsField = "multi_agent"
 
 // agentModels are parts of the names of models that run several agents for each answer, of which all
-// read and write what is billed (https://docs.x.ai/docs/guides/multi-agent).
+// read and write what is billed (https://docs.x.ai/developers/models/grok-4.20-multi-agent).
 var agentModels = []string{"multi-agent"}
 
 func runsAgents(m *catalog.Model) bool {
