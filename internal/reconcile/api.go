@@ -93,8 +93,8 @@ func (a *reading) ask(ctx context.Context, path string, query url.Values, header
 	}
 	r.Header = header
 	response, err := client.Do(r)
-	if err != nil {
-		return gjson.Result{}, err
+	if failed, ok := errors.AsType[*url.Error](err); ok { // without the query
+		return gjson.Result{}, fmt.Errorf("%s does not answer: %w", address, failed.Err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxPage+1))

@@ -48,7 +48,7 @@ func installCatalog(w http.ResponseWriter, r *http.Request) error {
 	}
 	signature, err := getPublished(ctx, request.From+".minisig")
 	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("the signature of the catalogue: %w", err)}
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("the signature of the catalogue, which must be beside it: %w", err)}
 	}
 	installs.Lock()
 	defer installs.Unlock()

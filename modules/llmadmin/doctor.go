@@ -167,7 +167,7 @@ const oldPrices = 60 * 24 * time.Hour
 
 func lookAtPrices(prices *catalog.Catalog, unused error, now time.Time) Finding {
 	age := now.Sub(prices.Date())
-	f := Finding{Level: OK, About: "prices", Found: fmt.Sprintf("are of %s, %d days old", prices.Version(), age/(24*time.Hour))}
+	f := Finding{Level: OK, About: "prices", Found: fmt.Sprintf("are of %s; age in days: %d", prices.Version(), age/(24*time.Hour))}
 	if unused != nil {
 		f.Level, f.Found, f.Fix = Error, f.Found+", because the installed catalogue is not used: "+unused.Error(), "run `weir catalog update`: docs/catalog.md"
 	} else if age > oldPrices {

@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmadmin"
 )
@@ -101,6 +103,14 @@ func wantsJSON(cmd *cobra.Command) (bool, error) {
 	return false, err
 }
 
+// unanswered is the error for an admin endpoint that does not answer, or refuses. Caddy's client has what was
+// answered in the text of its error.
 func unanswered(address string, err error) error {
+	if _, answer, ok := strings.Cut(err.Error(), "caddy responded with error: HTTP "); ok {
+		status, body, _ := strings.Cut(answer, ": ")
+		if reason := gjson.Get(body, "error").Str; reason != "" && status != strconv.Itoa(http.StatusNotFound) {
+			return fmt.Errorf("the admin endpoint %s: %s", address, reason)
+		}
+	}
 	return fmt.Errorf("the admin endpoint %s: %w; --admin or $%s says where it is", address, err, adminEnv)
 }

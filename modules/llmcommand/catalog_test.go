@@ -78,7 +78,7 @@ func TestCatalogUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	load(string(encoded[bytes.LastIndexByte(bytes.TrimSpace(encoded), '\n')+1:]))
-	if err := command("update", publisher.URL+"/forged.json"); err == nil || !strings.Contains(err.Error(), "is not signed by the key") {
+	if err := command("update", publisher.URL+"/forged.json"); err == nil || !strings.HasPrefix(err.Error(), "the admin endpoint "+admin+": the catalogue is not signed by the key") {
 		t.Errorf("a forged one: %v", err)
 	}
 	if err := command("update", publisher.URL+"/none.json"); err == nil || !strings.Contains(err.Error(), "404 Not Found") {

@@ -21,8 +21,9 @@ import (
 const formatFOCUS = "focus"
 
 // focusColumns are those that FOCUS 1.0 to 1.4 ask of a usage charge, and the call's id. A column
-// without a value is null. 1.4 has no ProviderName and no PublisherName any more, which readers of
-// earlier versions need (https://focus.finops.org/focus-specification/v1-4/).
+// without a value is null. ProviderName and PublisherName are mandatory up to 1.3 and removed from 1.4
+// (https://github.com/FinOps-Open-Cost-and-Usage-Spec/FOCUS_Spec/issues/1888): readers of earlier
+// versions need them.
 var focusColumns = []struct {
 	name  string
 	value func(*charge) string
@@ -256,7 +257,7 @@ func (o *focusOutput) write(record gjson.Result) error {
 
 func (o *focusOutput) flush() error {
 	if o.unpriced > 0 {
-		fmt.Fprintf(o.stderr, "%s calls have no cost, because a subscription paid or no price is known: they are left out\n", formatCount(o.unpriced))
+		fmt.Fprintf(o.stderr, "%s calls have no cost, because a subscription paid or no price is known: they are left out. weir query cost=null shows them\n", formatCount(o.unpriced))
 	}
 	return o.rows.finish()
 }

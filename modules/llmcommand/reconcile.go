@@ -326,7 +326,48 @@ func printDifferences(w io.Writer, differences []reconcile.Difference) error {
 			fmt.Fprintf(w, "  %s\n", printable(d.Query))
 		}
 	}
-	return nil
+	return printRemedies(w, differences)
+}
+
+// printRemedies prints what to do about the differences of each reason, and what they add up to.
+func printRemedies(w io.Writer, differences []reconcile.Difference) error {
+	fmt.Fprintln(w)
+	g := &grid{w: w, headings: []string{"REASON", "DIFFERENCES", "COST", "WHAT TO DO"}, right: []bool{false, true, true, false}, yields: make([]bool, 4)}
+	for _, r := range remedies {
+		n, sum := int64(0), plugins.KnownCost(0)
+		for _, d := range differences {
+			if d.Reason == r.reason {
+				n++
+				sum = plugins.Cost{N: sum.N + d.Cost.N, Valid: sum.Valid && d.Cost.Valid}
+			}
+		}
+		if n > 0 {
+			g.add([]string{string(r.reason), formatCount(n), costText(sum), r.remedy})
+		}
+	}
+	return g.flush()
+}
+
+// remedies are what to do about the differences of each reason.
+var remedies = []struct {
+	reason reconcile.Reason
+	remedy string
+}{
+	{reconcile.Outside, "look up the key at the provider, and rotate it if it leaked"},
+	{reconcile.Lost, "weir stats says why records were lost"},
+	{reconcile.Failed, "nothing, if the command shows calls that failed or broke off: the provider bills them"},
+	{reconcile.NoUsage, "let clients of streams set stream_options.include_usage"},
+	{reconcile.Reasoning, "report it to Weir, with the request_id of a call that the command shows"},
+	{reconcile.Duplicate, "let the proxy or OpenTelemetry report these calls, and not both"},
+	{reconcile.Tier, "nothing: the two rows add up to the difference of the price"},
+	{reconcile.Cache, "nothing, if clients chose that cache: its price is the difference"},
+	{reconcile.Timing, "nothing: the two rows add up to 0, unless one of them is in another month"},
+	{reconcile.TimeZone, "export the bill with days of UTC, or compare whole months"},
+	{reconcile.Unbilled, "compare again in two days, and with every account of the provider"},
+	{reconcile.Price, "put the price of your contract into the catalogue file, and run weir reprice"},
+	{reconcile.Discount, "put the prices of your contract into the catalogue file, and run weir reprice"},
+	{reconcile.Unpriced, "put the price into the catalogue file, and run weir reprice"},
+	{reconcile.Unknown, "look at the calls that the command shows, and ask the provider for its lines of the day"},
 }
 
 func countText(n plugins.Count) string {

@@ -79,7 +79,7 @@ func TestReconcile(t *testing.T) {
 		"agrees": {1000, "0.00021", "table", []string{"The bill and the records agree to the cent from 2026-10-01 to 2026-10-31"}, ""},
 		"differs": {
 			3000, "0.00051", "table",
-			[]string{"2026-10-05", "outside", "2,000", "$0.000300", `weir query 'provider="openai" since=2026-10-05 until=2026-10-06 model="gpt-4o-mini-2024-07-18"'`},
+			[]string{"2026-10-05", "outside", "2,000", "$0.000300", "outside            1  $0.000300  look up the key", `weir query 'provider="openai" since=2026-10-05 until=2026-10-06 model="gpt-4o-mini-2024-07-18"'`},
 			"exiting with status 3",
 		},
 		"JSON": {3000, "0.00051", "json", []string{`"agrees": false`, `"reason": "outside"`, `"input": 2000`, `"cost": 0.0003`}, "exiting with status 3"},
@@ -158,18 +158,18 @@ func TestReconcileRefuses(t *testing.T) {
 		`"october" is not a month`:          {"openai", "--month", "october"},
 		"until must be after since":         {"openai", "--since", "2026-10-02", "--until", "2026-10-02"},
 		"give --month, or --since and":      {"openai", "--since", "2026-10-02"},
-		"{file./nowhere} is empty":          {"openai", "--admin-key", "{file./nowhere}"},
+		"{file./nowhere} is empty, or":      {"openai", "--admin-key", "{file./nowhere}"},
 		"--admin-key":                       {"openai", "--admin-key", "{env.NO_SUCH_VARIABLE}"},
 		"expected one of table, json, not ": {"openai", "--format", "csv"},
 		"requires at least 1 arg(s)":        {},
-		"connect: connection refused":       {"openai", "--provider-url", "http://127.0.0.1:1"},
+		"http://127.0.0.1:1/v1/organization/usage/completions does not answer: dial tcp": {"openai", "--provider-url", "http://127.0.0.1:1"},
 	} {
 		args = append([]string{"--address", address, "--provider-url", bill}, args...)
 		_, err := run(t.Context(), reconcileCommand, io.Discard, args...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), adminKey) || strings.Contains(err.Error(), "sk-wrong") {
 			t.Errorf("%q: %v, expected %q", args, err, want)
 		}
-		isRead := slices.ContainsFunc([]string{"stat", "401", "connect:"}, func(begin string) bool { return strings.HasPrefix(want, begin) })
+		isRead := slices.ContainsFunc([]string{"stat", "401", "http:"}, func(begin string) bool { return strings.HasPrefix(want, begin) })
 		if _, misused := errors.AsType[misuse](err); misused == isRead && len(args) > 4 { // cobra counts arguments
 			t.Errorf("%q is a wrong argument: %t", args, misused)
 		}

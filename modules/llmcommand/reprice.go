@@ -14,7 +14,7 @@ import (
 
 var repricingColumns = []column{
 	{"provider", "provider", plain}, {"model", "model", plain}, {"changed", "changed", count}, {"unpriced", "unpriced", count},
-	{"before", "cost_before", plain}, {"after", "cost_after", plain},
+	{"before", "cost_before", dollars}, {"after", "cost_after", dollars},
 }
 
 func repriceCommand(cmd *cobra.Command) {

@@ -83,5 +83,8 @@ func AdminKey(reference string) (string, error) {
 		return "", errNoPlaceholder
 	}
 	key, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)
-	return strings.TrimSpace(key), err
+	if key = strings.TrimSpace(key); err != nil || key == "" {
+		return "", fmt.Errorf("%s is empty, or cannot be read: it must have the key of an administrator at the provider", reference)
+	}
+	return key, nil
 }
