@@ -100,10 +100,17 @@ func TestTwoRecordersAreNotLoaded(t *testing.T) {
 		"for some requests":               {"llm_log /a/*\nllm_proxy /b/* openai", "", ""},
 		"in blocks of which one is taken": {"handle /a/* {\nllm_log\n}\nhandle {\nllm_proxy openai\n}", "", ""},
 		"behind one that answers":         {"route {\nllm_proxy openai\nllm_proxy anthropic\n}", "", ""},
+		"in front of a named route":       {"route {\nllm_log openai <<\ninvoke shared\n}", "llm_log openai: " + each, ""},
+		"around a named route for some":   {"route {\nllm_log\ninvoke /a/* shared\n}", "", some},
+		"in one of two named routes":      {"invoke /a/* shared\ninvoke shared", "", ""},
+		"in a route that invokes itself":  {"invoke itself", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			logs := filepath.Join(t.TempDir(), "log")
-			source := "{\nadmin off\npersist_config off\nauto_https off\nlog {\noutput file " + logs + "\n}\nllm {\nstore sqlite " + dir + "/weir.db\n}\n}\nhttp://" + freeport.Address(t) + " {\n" + tc.site + "\n}\n"
+			logs, named := filepath.Join(t.TempDir(), "log"), ""
+			if strings.Contains(tc.site, "invoke") {
+				named = "&(shared) {\nllm_proxy anthropic\n}\n&(itself) {\nllm_log\ninvoke itself\n}\n"
+			}
+			source := "{\nadmin off\npersist_config off\nauto_https off\nlog {\noutput file " + logs + "\n}\nllm {\nstore sqlite " + dir + "/weir.db\n}\n}\n" + named + "http://" + freeport.Address(t) + " {\n" + tc.site + "\n}\n"
 			before, _, _ := strings.Cut(source, " <<")
 			text, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(strings.Replace(source, " <<", "", 1)), map[string]any{"filename": "Caddyfile"})
 			if err != nil {

@@ -224,7 +224,7 @@ func reach(ctx context.Context, a *providers.Account) []Finding {
 func lookAtUpstreams(ctx context.Context, app *caddyhttp.App) []Finding {
 	addresses := make(map[string]Finding)
 	for _, server := range app.Servers {
-		for _, dial := range upstreams(server.Routes) {
+		for _, dial := range upstreams(server) {
 			addresses[dial] = Finding{}
 		}
 	}
@@ -247,9 +247,9 @@ func lookAtUpstreams(ctx context.Context, app *caddyhttp.App) []Finding {
 }
 
 // upstreams are the fixed addresses of the proxies behind handlers that record.
-func upstreams(routes caddyhttp.RouteList) (found []string) {
+func upstreams(server *caddyhttp.Server) (found []string) {
 	recorded := false
-	for handler := range handlers(routes) {
+	for handler := range handlers(server) {
 		recorded = recorded || moduleID(handler) == "http.handlers.llm_log"
 		if forward, ok := handler.(interface{ Proxy() *reverseproxy.Handler }); ok { // llm_forward
 			handler = forward.Proxy()

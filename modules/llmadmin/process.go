@@ -52,7 +52,7 @@ func currentProcess() *Process {
 	if app, err := caddy.ActiveContext().AppIfConfigured("http"); err == nil {
 		for _, server := range app.(*caddyhttp.App).Servers {
 			p.Sites = append(p.Sites, server.Listen...)
-			for handler := range handlers(server.Routes) {
+			for handler := range handlers(server) {
 				switch moduleID(handler) {
 				case "http.handlers.llm_ui":
 					p.Dashboard = true
@@ -69,21 +69,29 @@ func currentProcess() *Process {
 	return p
 }
 
-// handlers yields the handlers of routes, and those within subroutes, in the order of their
-// calls.
-func handlers(routes caddyhttp.RouteList) iter.Seq[caddyhttp.MiddlewareHandler] {
-	return func(yield func(caddyhttp.MiddlewareHandler) bool) { each(routes, yield) }
+// handlers yields the handlers of a server in the order of their calls, also those within subroutes and named
+// routes.
+func handlers(server *caddyhttp.Server) iter.Seq[caddyhttp.MiddlewareHandler] {
+	return func(yield func(caddyhttp.MiddlewareHandler) bool) { each(server, server.Routes, nil, yield) }
 }
 
-// each calls yield with the same handlers. It returns false once yield has.
-func each(routes caddyhttp.RouteList, yield func(caddyhttp.MiddlewareHandler) bool) bool {
+// each calls yield with the handlers of routes of a server. It returns false once yield has. invoked are the
+// named routes that these are in, of which none is entered again.
+func each(server *caddyhttp.Server, routes caddyhttp.RouteList, invoked []string, yield func(caddyhttp.MiddlewareHandler) bool) bool {
 	for _, route := range routes {
 		for _, handler := range route.Handlers {
-			if subroute, ok := handler.(*caddyhttp.Subroute); ok {
-				if !each(subroute.Routes, yield) {
-					return false
+			more := true
+			switch h := handler.(type) {
+			case *caddyhttp.Subroute:
+				more = each(server, h.Routes, invoked, yield)
+			case *caddyhttp.Invoke:
+				if named := server.NamedRoutes[h.Name]; named != nil && !slices.Contains(invoked, h.Name) {
+					more = each(server, caddyhttp.RouteList{*named}, append(slices.Clip(invoked), h.Name), yield)
 				}
-			} else if !yield(handler) {
+			default:
+				more = yield(handler)
+			}
+			if !more {
 				return false
 			}
 		}

@@ -13,6 +13,10 @@ import (
 	"go.uber.org/zap"
 )
 
+// CheckRecorders refuses sites on which two `llm_log` would record, and charge, each call, as Start does. It is
+// for a configuration that is only validated.
+func (a *App) CheckRecorders() error { return a.env.checkRecorders() }
+
 // checkRecorders refuses sites on which two `llm_log` would record, and charge, each call. It warns of sites on
 // which all calls that reach the second one, but not all calls, have passed the first. `llm_log` refuses such calls.
 func (e *environment) checkRecorders() error {
@@ -21,7 +25,7 @@ func (e *environment) checkRecorders() error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		var found recordedTwice
+		found := recordedTwice{named: servers[name].NamedRoutes}
 		found.walk(servers[name].Routes, stage{})
 		for _, first := range found.sometimes {
 			e.logger.Warn("two `llm_log` would record and charge some calls twice, which are refused with a 500: remove one of the two for these calls; `llm_proxy` has one of its own",
@@ -43,7 +47,11 @@ func recorderDirective(recorder caddyhttp.MiddlewareHandler) string {
 
 // recordedTwice has the handlers that record calls which another handler records, too: each call that passes
 // them, or some.
-type recordedTwice struct{ always, sometimes []caddyhttp.MiddlewareHandler }
+type recordedTwice struct {
+	always, sometimes []caddyhttp.MiddlewareHandler
+	named             map[string]*caddyhttp.Route // that handlers invoke
+	invoked           []string                    // the names of those that are walked
+}
 
 // stage is what is known of the requests at a place among the routes.
 type stage struct {
@@ -79,8 +87,11 @@ func (t *recordedTwice) walk(routes caddyhttp.RouteList, before stage) (after st
 
 // pass returns the stage after a handler.
 func (t *recordedTwice) pass(handler caddyhttp.MiddlewareHandler, at stage) stage {
-	if subroute, ok := handler.(*caddyhttp.Subroute); ok {
-		return t.walk(subroute.Routes, at)
+	switch h := handler.(type) {
+	case *caddyhttp.Subroute:
+		return t.walk(h.Routes, at)
+	case *caddyhttp.Invoke:
+		return t.invoke(h.Name, at)
 	}
 	module, ok := handler.(caddy.Module)
 	if !ok {
@@ -97,6 +108,19 @@ func (t *recordedTwice) pass(handler caddyhttp.MiddlewareHandler, at stage) stag
 	case !slices.Contains(t.sometimes, at.recorder):
 		t.sometimes = append(t.sometimes, at.recorder)
 	}
+	return at
+}
+
+// invoke returns the stage after a named route. A route that invokes itself answers nothing.
+func (t *recordedTwice) invoke(name string, at stage) stage {
+	route := t.named[name]
+	if route == nil || slices.Contains(t.invoked, name) {
+		at.ended = true
+		return at
+	}
+	t.invoked = append(t.invoked, name)
+	at = t.walk(caddyhttp.RouteList{*route}, at)
+	t.invoked = t.invoked[:len(t.invoked)-1]
 	return at
 }
 

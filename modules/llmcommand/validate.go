@@ -18,22 +18,57 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/modules/llmapp"
 )
 
-// validate is Caddy's command, which also finds addresses that another program has, and stores that
-// can have no files.
+// validate is Caddy's command, which also finds addresses that another program has, stores that
+// can have no files, and sites that would record calls twice.
 func validate(next func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if environment, _ := cmd.Flags().GetStringSlice("envfile"); len(environment) > 0 {
-			return next(cmd, args) // Caddy reads it later; without it, the addresses may be others
-		}
 		file, _ := cmd.Flags().GetString("config")
 		adapter, _ := cmd.Flags().GetString("adapter")
-		if err := checkMachine(cmp.Or(file, "Caddyfile"), adapter); err != nil {
+		file = cmp.Or(file, "Caddyfile")
+		if environment, _ := cmd.Flags().GetStringSlice("envfile"); len(environment) > 0 {
+			if err := next(cmd, args); err != nil { // Caddy reads it; without it, the addresses may be others
+				return err
+			}
+			return checkSites(file, adapter)
+		}
+		if err := checkMachine(file, adapter); err != nil {
 			return err
 		}
-		return next(cmd, args)
+		if err := checkSites(file, adapter); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "Valid configuration") // as Caddy says it
+		return err
 	}
+}
+
+// checkSites provisions a configuration, as Caddy's command does, and finds sites on which two handlers
+// would record each call: the app llm looks for them when it starts.
+func checkSites(file, adapter string) error {
+	text, _, _, err := caddycmd.LoadConfig(file, adapter)
+	if err != nil {
+		return err
+	}
+	var config *caddy.Config
+	if err := caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(text), &config); err != nil {
+		return fmt.Errorf("decoding config: %w", err)
+	}
+	ctx, err := caddy.ProvisionContext(config)
+	if err != nil {
+		return err
+	}
+	app, err := ctx.AppIfConfigured("llm")
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return app.(*llmapp.App).CheckRecorders()
 }
 
 // checkMachine finds addresses that another program has, and stores whose folder cannot be made.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/weirhq/weir/modules/llmforward"
 )
 
 // validate finds a store whose folder cannot be made, and makes none.
@@ -54,5 +56,26 @@ func TestValidateFindsPortsInUse(t *testing.T) {
 	}
 	if err := check("http://127.0.0.1:0 {\n\tno_such_directive\n}\n"); err == nil || !strings.Contains(err.Error(), "no_such_directive") {
 		t.Errorf("of another mistake the error is %v", err)
+	}
+}
+
+// validate finds a site on which two handlers would record each call, also in a named route, and names the line.
+func TestValidateFindsTwoRecorders(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "Caddyfile")
+	for site, line := range map[string]string{
+		"llm_log openai\nllm_proxy openai":   ":12",
+		"route {\nllm_log\ninvoke shared\n}": ":13",
+		"invoke shared":                      "",
+		"respond ok":                         "",
+	} {
+		source := "{\nadmin off\nauto_https off\nllm {\nstore sqlite " + filepath.ToSlash(dir) + "/weir.db\n}\n}\n&(shared) {\nllm_proxy openai\n}\nhttp://127.0.0.1:0 {\n" + site + "\n}\n"
+		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := checkSites(file, "caddyfile")
+		if line == "" && err != nil || line != "" && (err == nil || !strings.Contains(err.Error(), "would record and charge each call twice") || !strings.HasSuffix(err.Error(), ", at "+file+line)) {
+			t.Errorf("%s: the error is %v", site, err)
+		}
 	}
 }
