@@ -170,7 +170,7 @@ var markup = regexp.MustCompile(`(?is)<(?:message|title)[^>]*>([^<]+)</`)
 
 // ErrorBody reads the body of an error. It is a string if it is text that is not JSON, or the title of
 // a page, and null if it is neither. Of an array, which Google sends for a stream, it is the first
-// element.
+// element, and of events the first one.
 func ErrorBody(data []byte) gjson.Result {
 	if ValidJSON(data) {
 		body := gjson.ParseBytes(data)
@@ -182,6 +182,13 @@ func ErrorBody(data []byte) gjson.Result {
 	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if len(text) < len(data) && ValidJSON(text) {
 		return ErrorBody(text)
+	}
+	if bytes.HasPrefix(text, []byte("data:")) || bytes.HasPrefix(text, []byte("event:")) { // https://github.com/BerriAI/litellm/issues/17131
+		for line := range bytes.Lines(text) {
+			if event, ok := bytes.CutPrefix(line, []byte("data:")); ok && ValidJSON(event) {
+				return ErrorBody(event)
+			}
+		}
 	}
 	if bytes.HasPrefix(text, []byte("<")) { // a page, or XML as of AWS and Azure
 		found := markup.FindSubmatch(text[:min(len(text), maxErrorPage)])
@@ -196,6 +203,9 @@ func ErrorBody(data []byte) gjson.Result {
 	return gjson.Result{Type: gjson.String, Str: string(text)}
 }
 
+// PythonNone is what LiteLLM writes in the place of null.
+const PythonNone = "None"
+
 // ErrorType returns the type or code by which the body of an answer or of an event names its error,
 // "" if it names none.
 func ErrorType(body gjson.Result) string {
@@ -208,7 +218,7 @@ func ErrorType(body gjson.Result) string {
 	}
 	kind := v.Get("type").Str
 	switch {
-	case kind == "error": // an event of OpenAI's
+	case kind == "error", kind == PythonNone: // the former in an event of OpenAI's
 		kind = ""
 	case v.Raw == body.Raw && body.Get("object").Str != "error": // which Mistral and vLLM have
 		return ""

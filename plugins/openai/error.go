@@ -25,7 +25,7 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	if n := v.Get("code").Int(); n >= 400 && n < 600 { // OpenRouter's and vLLM's is a status
 		status, code = cmp.Or(status, int(n)), ""
 	}
-	if kind == "error" || kind == "about:blank" || strings.HasPrefix(kind, "response.") { // that of the event, or none (RFC 9457)
+	if kind == "error" || kind == "about:blank" || kind == plugins.PythonNone || strings.HasPrefix(kind, "response.") { // that of the event, or none (RFC 9457)
 		kind = ""
 	}
 	text := message(v, body)
@@ -42,6 +42,9 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	}
 	e.Reported = plugins.ErrorType(body)
 	e.Type, e.Param = cmp.Or(kind, e.Type), v.Get("param").Str
+	if e.Param == plugins.PythonNone {
+		e.Param = ""
+	}
 	return e
 }
 
