@@ -48,7 +48,8 @@ const (
 // closeWriteTimeout bounds the wait for a client that takes no bytes.
 const closeWriteTimeout = 5 * time.Second
 
-// lingerTime bounds the wait for a client to close its side, once it has the last frames.
+// lingerTime bounds the wait for a client to close its side, once it has the last frames, and for the last frames
+// of a provider that takes no more.
 const lingerTime = time.Second
 
 // Why the gateway closes a WebSocket without an error of the client or the provider.
@@ -75,9 +76,11 @@ func (p *Passage) Pass(ctx context.Context, fromClient io.Reader) Passed {
 	others.Go(func() {
 		var refused bool
 		if received, refused = p.forward(p.Upstream, fromClient, &p.Tunnel.Client); refused {
-			p.close(theProvider)
+			p.ended.CompareAndSwap(0, theProvider)
+			time.AfterFunc(lingerTime, func() { p.close(theProvider) }) // its last frames may not be read yet
+		} else {
+			p.close(theClient)
 		}
-		p.close(theClient)
 		_, _ = io.Copy(io.Discard, fromClient) // or what is unread would reset the connection, and the last frames with it
 	})
 	sent, refused := p.forward(p.Conn, p.Upstream, &p.Tunnel.Server)
