@@ -19,7 +19,8 @@ func TestAnObjectIsStreamedToWhoAskedForAStream(t *testing.T) {
 	}{
 		"/v1/responses": {
 			`{"id":"resp_1","object":"response",` + "\n" + `"status":"incomplete","model":"m","output":[]}`,
-			`{"type":"response.incomplete","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"incomplete","model":"m","output":[]}}`,
+			`{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","model":"m","output":[]}}` +
+				`{"type":"response.incomplete","sequence_number":1,"response":{"id":"resp_1","object":"response","status":"incomplete","model":"m","output":[]}}`,
 		},
 		"/v1/chat/completions": {
 			`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi",

@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // endsConfig is a site with each lane in front of one provider, which speaks every dialect: its
@@ -92,7 +93,7 @@ type way struct {
 	events bool // the provider answers one
 	tools  bool // the client has the tool f
 	passes bool // through the proxy, which does not see the failure of which the gateway tells its client
-	repair bool // what is odd in it is mended for clients of other dialects, and passes to those of its own
+	repair bool // what is odd in it is mended for clients of other dialects and in records, and passes to clients of its own
 }
 
 // reply is what the provider answers.
@@ -144,12 +145,15 @@ func (h heard) because(reason string) heard {
 type door struct {
 	path, ask string // the body of a call, but for its model, and whether it streams
 	tools     string
-	hear      func(h *heard, calls map[int]string, event gjson.Result)
+	// opening is JSON of the event that opens a stream, and waits that of events that clients cannot read before.
+	opening, waits string
+	hear           func(h *heard, calls map[int]string, event gjson.Result)
 }
 
 var doors = []*door{chatDoor, responsesDoor, messagesDoor}
 
 var chatDoor = &door{
+	opening: `"role":"assistant"`, waits: `"choices":[{`,
 	path: "/v1/chat/completions", ask: `{"model":%q,"stream":%v,"messages":[{"role":"user","content":"hi"}]%s}`,
 	tools: `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`,
 	hear: func(h *heard, calls map[int]string, e gjson.Result) {
@@ -171,6 +175,7 @@ var chatDoor = &door{
 }
 
 var responsesDoor = &door{
+	opening: `"type":"response.created"`, waits: `"type":"response.`,
 	path: "/v1/responses", ask: `{"model":%q,"stream":%v,"input":"hi"%s}`,
 	tools: `,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]`,
 	hear: func(h *heard, calls map[int]string, e gjson.Result) {
@@ -209,6 +214,7 @@ var responsesDoor = &door{
 }
 
 var messagesDoor = &door{
+	opening: `"type":"message_start"`, waits: `"index":`,
 	path: "/v1/messages", ask: `{"model":%q,"stream":%v,"max_tokens":100,"messages":[{"role":"user","content":"hi"}]%s}`,
 	tools: `,"tools":[{"name":"f","input_schema":{"type":"object"}}]`,
 	hear: func(h *heard, calls map[int]string, e gjson.Result) {
@@ -272,10 +278,44 @@ func (d *door) listen(resp *http.Response, body []byte) (h heard) {
 	} else {
 		d.hear(&h, calls, gjson.ParseBytes(body))
 	}
-	for _, i := range slices.Sorted(maps.Keys(calls)) {
-		h.calls += calls[i] + ";"
-	}
+	h.calls = joined(calls)
 	return h
+}
+
+func joined(calls map[int]string) (all string) {
+	for _, i := range slices.Sorted(maps.Keys(calls)) {
+		all += calls[i] + ";"
+	}
+	return all
+}
+
+// lacks says what the record of a call does not have of the text and the calls of its answer.
+func (d *door) lacks(r gjson.Result, want heard) string {
+	var kept heard
+	calls := make(map[int]string)
+	body := r.Get("response_body")
+	if body.Type == gjson.String { // a byte order mark is kept
+		body = gjson.Parse(strings.TrimPrefix(body.Str, streams.ByteOrderMark))
+	}
+	d.hear(&kept, calls, body)
+	if kept.text != want.text || joined(calls) != want.calls {
+		return fmt.Sprintf("the record has the answer %.600s", r.Get("response_body").Raw)
+	}
+	return ""
+}
+
+// opens reports whether the stream of an answer opens before what clients cannot read otherwise: OpenAI's and
+// Anthropic's libraries fail (https://github.com/anthropics/anthropic-sdk-python/blob/main/src/anthropic/lib/streaming/_messages.py).
+func (d *door) opens(stream []byte) bool {
+	for line := range bytes.Lines(stream) {
+		if bytes.Contains(line, []byte(d.opening)) {
+			return true
+		}
+		if bytes.Contains(line, []byte(d.waits)) {
+			return false
+		}
+	}
+	return true
 }
 
 // differs says what a client was told otherwise than wanted.

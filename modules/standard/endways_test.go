@@ -21,7 +21,8 @@ type speaker struct {
 	first    int // the first event with content
 	last     int // the event from which on the answer is complete
 	object   string
-	frames   bool // events are AWS's frames: a name, a space and the payload
+	frames   bool   // events are AWS's frames: a name, a space and the payload
+	atEnd    string // the text that the event with the finish reason has
 
 	finish   string            // the format of the finish reason, "" if there is none to replace
 	complete string            // the finish reason
@@ -108,6 +109,11 @@ func (s *speaker) generated() (ways []way) {
 			ways = append(ways, w)
 		}
 	}
+	if s.first > 0 {
+		ways = append(ways, s.says("without its first event", true, s.stream(s.events[1:]...), told(text, ended)))
+	}
+	finish := slices.IndexFunc(s.events, func(e string) bool { return strings.Contains(e, `"`+s.complete+`"`) })
+	ways = append(ways, s.says("the end without an answer", true, s.stream(s.events[finish:]...), told(s.atEnd, ended)))
 	for _, n := range []int{0, 1, len(s.object) / 2, len(s.object) - 1} {
 		ways = append(ways, s.says(fmt.Sprintf("an object that ends after %d bytes", n), false, s.object[:n], fails(502, "", "", twice)))
 	}
@@ -205,6 +211,7 @@ var shapes = map[string]string{
 	"Cloudflare":                   `{"success":false,"errors":[{"code":7,"message":"No, said m."}],"result":null}`,
 	"a page":                       "<!DOCTYPE html>\n<html><head><title>No, said m.</title></head><body><h1>x</h1></body></html>",
 	"XML":                          `<?xml version="1.0"?><Error><Code>InvalidArgument</Code><Message>No, said m.</Message></Error>`,
+	"an event":                     "event: error\ndata: {\"error\":{\"message\":\"{\\\"error\\\":{\\\"message\\\":\\\"No, said m.\\\"}}\",\"type\":\"None\",\"param\":\"None\",\"code\":\"400\"}}\n\n",
 	"a problem (RFC 9457)":         `{"type":"about:blank","title":"No, said m.","status":400}`,
 }
 
@@ -330,6 +337,8 @@ func init() {
 			s.says("half a character of arguments", true, s.stream(append([]string{call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":\"\ud83d"}}`), call(`{"index":0,"function":{"arguments":"\ude00\"}"}}`)}, done...)...), calling(`f{"a":"😀"};`)).mended(),
 			s.says("arguments at another index", true, s.stream(append([]string{call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":"}}`), call(`{"index":1,"function":{"arguments":"1}"}}`)}, done...)...), calling(`f{"a":1};`)).mended(),
 			s.says("calls with empty ids", true, s.stream(append([]string{call(`{"id":"","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}`), call(`{"id":"","type":"function","function":{"name":"f","arguments":"{\"a\":2}"}}`)}, done...)...), calling(`f{"a":1};f{"a":2};`)).mended(),
+			s.says("calls of one index", true, s.stream(append([]string{chatRole, call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":"}}`), call(`{"index":0,"function":{"arguments":"1}"}}`), call(`{"index":0,"id":"b","type":"function","function":{"name":"f","arguments":"{\"a\":"}}`), call(`{"index":0,"function":{"arguments":"2}"}}`)}, done...)...), calling(`f{"a":1};f{"a":2};`)).mended(),
+			s.says("calls without an index", true, s.stream(append([]string{chatRole, call(`{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":"}}`), call(`{"function":{"arguments":"1}"}}`), call(`{"id":"b","type":"function","function":{"name":"f","arguments":"{\"a\":"}}`), call(`{"function":{"arguments":"2}"}}`)}, done...)...), calling(`f{"a":1};f{"a":2};`)).mended(),
 			s.says("calls with empty ids in one chunk", true, s.stream(append([]string{call(`{"id":"","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"","type":"function","function":{"name":"f","arguments":"{\"a\":2}"}}`)}, done...)...), calling(`f{"a":1};f{"a":2};`)).mended(),
 			s.says("calls with empty ids in an object", false, chatObject(`"content":null,"tool_calls":[{"id":"","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"","type":"function","function":{"name":"f","arguments":"{\"a\":2}"}}]`, `"tool_calls"`), calling(`f{"a":1};f{"a":2};`)).mended(),
 			s.lines("newline-delimited JSON", "application/x-ndjson"), s.lines("lines declared as JSON", jsonType), s.lines("lines declared as text", "text/plain"), s.lines("lines without a type", ""), s.lines("lines declared as events", "text/event-stream"),
@@ -383,7 +392,7 @@ func (s *speaker) failures(event string, status int, code string, tries int) []w
 }
 
 var responsesSpeaker = &speaker{
-	provider: "openai", native: responsesDoor.path, other: chatDoor, proxied: inBody(responsesDoor), first: 3, last: 6,
+	provider: "openai", native: responsesDoor.path, other: chatDoor, proxied: inBody(responsesDoor), first: 3, last: 6, complete: "response.completed", atEnd: text,
 	events: []string{
 		`{"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","model":"m","status":"in_progress","output":[]}}`,
 		`{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"msg","type":"message","role":"assistant","status":"in_progress","content":[]}}`,
@@ -483,7 +492,7 @@ func init() {
 }
 
 var geminiSpeaker = &speaker{
-	provider: "gemini", first: 0, last: 1, finish: `"finishReason":%q`, complete: "STOP",
+	provider: "gemini", first: 0, last: 1, finish: `"finishReason":%q`, complete: "STOP", atEnd: "of it.",
 	proxied: func(model string, stream bool) (string, string) {
 		method := ":generateContent"
 		if stream {
@@ -551,7 +560,7 @@ func init() {
 }
 
 var converseSpeaker = &speaker{
-	provider: "bedrock", first: 1, last: 4, frames: true,
+	provider: "bedrock", first: 1, last: 4, frames: true, complete: "end_turn",
 	proxied: func(model string, stream bool) (string, string) {
 		method := "/converse"
 		if stream {

@@ -47,7 +47,7 @@ func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[e
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	kind, _ := streams.KindOf(raw) // content types are wrong at times
 	switch {
-	case mediaType == "text/event-stream", kind == streams.Events:
+	case mediaType == "text/event-stream" && kind != streams.Lines, kind == streams.Events:
 		if f.last != nil {
 			if last, ok := f.last(raw); ok {
 				return slices.Values([]event{last})

@@ -104,29 +104,31 @@ func sameDetail(list *node, detail gjson.Result, _ int) (*node, string) {
 	return list.get(key), key
 }
 
-// sameCall joins the pieces of a tool call: those of the same index, else of
-// the same id, else of the same position. A named call with another id under a
-// known index is a further call (Gemini's OpenAI endpoint numbers all calls 0).
-func sameCall(list *node, call gjson.Result, i int) (*node, string) {
-	id := call.Get("id")
-	index := call.Get("index")
-	if index.Type != gjson.Number {
-		switch {
-		case id.Str != "":
-			return list.get(id.Str), id.Str
-		case i < len(list.members):
-			return list.members[i].node, ""
-		}
-		return nil, ""
+// sameCall joins the pieces of a tool call: those of the same index, else of the same id. As where an answer is
+// translated, a piece with neither an id nor a name goes on with the last call if no call has its index, and one
+// with a name and another id begins a further call at its index: there are providers that number all calls 0
+// (https://github.com/vercel/ai/pull/14277).
+func sameCall(list *node, piece gjson.Result, _ int) (call *node, key string) {
+	id, name := piece.Get("id"), piece.Get("function.name")
+	if !name.Exists() {
+		name = piece.Get("custom.name")
 	}
-	toolCall := list.get(index.Raw)
-	if toolCall == nil {
-		return nil, index.Raw
+	if key = id.Str; piece.Get("index").Type == gjson.Number {
+		key = piece.Get("index").Raw
 	}
-	if old := toolCall.get("id"); !old.isBlank() && id.Str != "" && old.raw != id.Raw && call.Get("function.name").Str != "" {
-		return list.get(id.Str), id.Str
+	if key != "" {
+		call = list.get(key)
 	}
-	return toolCall, ""
+	switch {
+	case call == nil && id.Str == "" && name.Str == "":
+		return list.last(), key
+	case call == nil, id.Str == "", name.Str == "", call.get("id").isBlank(), call.get("id").equals(id.Raw):
+		return call, key
+	}
+	if f := call.get("function"); f.get("arguments").isBlank() && !f.get("name").isEmpty() && f.get("name").equalsText(name.Raw) {
+		return call, key // it begins a second time (https://github.com/Avarok-Cybersecurity/atlas/issues/33)
+	}
+	return nil, key
 }
 
 var completionChunk = Object(Fields{

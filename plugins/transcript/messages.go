@@ -52,7 +52,14 @@ func addMessagesEvent(root *node, e event) {
 		block := root.list("content").ensure(e.Get("index").Raw)
 		block.add(e.Get("content_block"), contentBlock)
 	case "content_block_delta":
-		block, delta := root.list("content").ensure(e.Get("index").Raw), e.Get("delta")
+		content, delta := root.list("content"), e.Get("delta")
+		block := content.get(e.Get("index").Raw)
+		if block == nil && delta.Get("partial_json").Exists() { // of the last call, at another index
+			block = content.last()
+		}
+		if block == nil {
+			block = content.ensure(e.Get("index").Raw)
+		}
 		if citation := delta.Get("citation"); citation.Exists() {
 			block.add(delta, contentBlockDelta)
 			block.list("citations").push().set(citation.Raw)

@@ -79,7 +79,7 @@ func (n *node) insert(key string) *node {
 	return m
 }
 
-// get returns the member under key, or nil.
+// get returns the newest member under key, or nil.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -87,7 +87,7 @@ func (n *node) get(key string) *node {
 	if n.byKey != nil {
 		return n.byKey[key]
 	}
-	for _, m := range n.members {
+	for _, m := range slices.Backward(n.members) {
 		if m.key == key {
 			return m.node
 		}

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -16,22 +17,32 @@ var outputItem = Object(Fields{
 // outputPart is a part of an item's content or summary.
 var outputPart = Object(Fields{"text": Join, "transcript": Join, "refusal": Join, "annotations": Collect})
 
-// itemDelta says where in an item the delta of an event belongs: into a field of the item, or
-// of an element of its list. index is the event's key with the position of the element.
-type itemDelta struct{ list, index, field string }
+// itemDelta says where the delta of an event belongs: into a field of an item, or of a part in a list of the item.
+// item and part are their types if the event that opens them is missing. index is the event's key with the
+// position of the part.
+type itemDelta struct{ item, list, part, index, field string }
 
 var itemDeltas = map[string]itemDelta{
-	"response.output_text.delta":                {"content", "content_index", "text"},
-	"response.refusal.delta":                    {"content", "content_index", "refusal"},
-	"response.reasoning_text.delta":             {"content", "content_index", "text"},
-	"response.reasoning_summary_text.delta":     {"summary", "summary_index", "text"},
-	"response.function_call_arguments.delta":    {field: "arguments"},
-	"response.mcp_call_arguments.delta":         {field: "arguments"},
-	"response.custom_tool_call_input.delta":     {field: "input"},
-	"response.code_interpreter_call_code.delta": {field: "code"},
-	"response.output_audio_transcript.delta":    {"content", "content_index", "transcript"},
-	"response.audio_transcript.delta":           {"content", "content_index", "transcript"}, // before its general availability
-	"response.text.delta":                       {"content", "content_index", "text"},
+	"response.output_text.delta":                {"message", "content", "output_text", "content_index", "text"},
+	"response.refusal.delta":                    {"message", "content", "refusal", "content_index", "refusal"},
+	"response.reasoning_text.delta":             {"reasoning", "content", "reasoning_text", "content_index", "text"},
+	"response.reasoning_summary_text.delta":     {"reasoning", "summary", "summary_text", "summary_index", "text"},
+	"response.function_call_arguments.delta":    {item: "function_call", field: "arguments"},
+	"response.mcp_call_arguments.delta":         {item: "mcp_call", field: "arguments"},
+	"response.custom_tool_call_input.delta":     {item: "custom_tool_call", field: "input"},
+	"response.code_interpreter_call_code.delta": {item: "code_interpreter_call", field: "code"},
+	"response.output_audio_transcript.delta":    {"message", "content", "output_audio", "content_index", "transcript"},
+	"response.audio_transcript.delta":           {"message", "content", "audio", "content_index", "transcript"}, // before its general availability
+	"response.text.delta":                       {"message", "content", "text", "content_index", "text"},
+}
+
+// deltaOf returns where the delta of an event belongs, or the whole value that follows the deltas.
+func deltaOf(kind string) (d itemDelta, isWhole bool) {
+	begun, isWhole := strings.CutSuffix(kind, ".done")
+	if isWhole {
+		kind = begun + ".delta"
+	}
+	return itemDeltas[kind], isWhole
 }
 
 // responseError is an error event, flat as it is documented.
@@ -69,7 +80,14 @@ func responses(root *node, events iter.Seq[event]) {
 		if response := e.Get("response"); response.IsObject() {
 			root.set(response.Raw)
 		} else if index := e.Get("output_index"); index.Type == gjson.Number {
-			addItemEvent(output.ensure(index.Raw), e)
+			item := output.get(index.Raw)
+			if d, _ := deltaOf(e.Get("type").Str); item == nil && d.list == "" && d.field != "" { // of the last call, at another index
+				item = output.last()
+			}
+			if item == nil {
+				item = output.ensure(index.Raw)
+			}
+			addItemEvent(item, e)
 		} else if e.Get("type").Str == "error" {
 			failure.add(e.Result, responseError)
 		}
@@ -112,13 +130,26 @@ func addItemEvent(item *node, e event) {
 		part := item.list("content").ensure(e.Get("content_index").Raw)
 		part.list("annotations").push().set(e.Get("annotation").Raw)
 	default:
-		d, ok := itemDeltas[kind]
-		if !ok {
+		d, isWhole := deltaOf(kind)
+		if d.field == "" {
 			return
 		}
+		item.ensureType(d.item)
 		if d.list != "" {
 			item = item.list(d.list).ensure(e.Get(d.index).Raw)
+			item.ensureType(d.part)
+		}
+		if isWhole { // though some deltas may be missing
+			item.ensure(d.field).add(e.Get(d.field), nil)
+			return
 		}
 		e.add(item.ensure(d.field), e.Get("delta"), Join, "sequence_number", "obfuscation")
+	}
+}
+
+// ensureType sets the type of an item, or of a part, if nothing has.
+func (n *node) ensureType(kind string) {
+	if n.get("type").isEmpty() {
+		n.ensure("type").set(`"` + kind + `"`)
 	}
 }

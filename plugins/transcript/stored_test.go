@@ -94,10 +94,50 @@ func storedCases(t testing.TB) []storedCase {
 			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}]}}]}
 			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":"2"}}]}}]}`),
 			`{"choices":[{"index":0,"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"1"}},{"id":"b","function":{"name":"f","arguments":"2"}}]}}],"object":"chat.completion"}`},
-		{"chat: tool calls by id, then by position; arguments an object", plugins.Chat, sseType, sseStream(`
-			{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{"}},{"id":"b","function":{"name":"g","arguments":{"y":2}}}]}}]}
-			{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"}"}}]}}]}`),
-			`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g","arguments":{"y":2}}}]}}],"object":"chat.completion"}`},
+		{"chat: pieces of tool calls all numbered 0", plugins.Chat, sseType, sseStream(`
+			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}}]}
+			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}
+			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}}]}
+			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":""}}]}}]}
+			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"["}}]}}]}
+			{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"]"}}]}}]}`),
+			`{"choices":[{"index":0,"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"f","arguments":"[]"}}]}}],"object":"chat.completion"}`},
+		{"chat: tool calls by id, then the last one; arguments an object", plugins.Chat, sseType, sseStream(`
+			{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"y":2}}},{"id":"b","function":{"name":"g","arguments":"{"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"}"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":{"y":3}}}]}}]}`),
+			`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"y":3}}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}}],"object":"chat.completion"}`},
+		{"chat: tool calls with neither index nor id", plugins.Chat, sseType, sseStream(`
+			{"choices":[{"delta":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"{"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"function":{"name":null,"arguments":"}"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"1"}},{"function":{"name":"g","arguments":"2"}}]}}]}`),
+			`{"choices":[{"message":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"f","arguments":"1"}},{"function":{"name":"g","arguments":"2"}}]}}],"object":"chat.completion"}`},
+		{"chat: arguments at another index, and a call that begins twice", plugins.Chat, sseType, sseStream(`
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":""}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"arguments":"}"}}]}}]}`),
+			`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}],"object":"chat.completion"}`},
+		{"chat: lines that are declared as events", plugins.Chat, sseType, []byte(`{"choices":[{"index":0,"delta":{"content":"a"}}]}
+{"choices":[{"index":0,"delta":{"content":"b"}}]}
+`),
+			`{"choices":[{"index":0,"message":{"content":"ab"}}],"object":"chat.completion"}`},
+		{"responses: no event that opens an item, fewer deltas, arguments at another index", plugins.Responses, sseType, sseStream(`
+			{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}
+			{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"b"}
+			{"type":"response.output_text.done","output_index":0,"content_index":0,"text":"abc"}
+			{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c","name":"f","arguments":""}}
+			{"type":"response.function_call_arguments.delta","output_index":4,"delta":"{"}
+			{"type":"response.function_call_arguments.delta","output_index":4,"delta":"}"}
+			{"type":"response.function_call_arguments.done","output_index":4,"arguments":"{}"}
+			{"type":"response.completed","response":{"id":"r","output":[]}}`),
+			`{"id":"r","output":[{"type":"message","content":[{"type":"output_text","text":"abc"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`},
+		{"messages: no event that opens the message, arguments at another index", plugins.Messages, sseType, sseStream(`
+			{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}
+			{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{"}}
+			{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"}"}}
+			{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}}`),
+			`{"content":[{"type":"tool_use","id":"a","name":"f","input":{}}],"stop_reason":"tool_use","usage":{"output_tokens":3}}`},
 		{"chat: reasoning, details, refusal, audio, legacy function call, x_groq", plugins.Chat, sseType, sseStream(`
 			{"x_groq":{"id":"r1"},"choices":[{"index":0,"delta":{"reasoning":"a","reasoning_content":"p","channel":"analysis","reasoning_details":[{"type":"reasoning.text","text":"a","index":0}]}}]}
 			{"choices":[{"index":0,"delta":{"reasoning":"b","reasoning_content":"q","channel":"analysis","reasoning_details":[{"type":"reasoning.text","text":"b","index":0},{"type":"reasoning.encrypted","data":"zz","index":0}]}}]}
