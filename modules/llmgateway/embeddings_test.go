@@ -31,6 +31,23 @@ func TestEmbeddingsComeInTheFormatAskedFor(t *testing.T) {
 	}
 }
 
+// An encoding_format of null is none, to the provider too.
+func TestNullEncodingFormat(t *testing.T) {
+	var sent string
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		sent = readAndRestore(r)
+		_, _ = io.WriteString(w, `{"data":[{"embedding":[1]}]}`)
+	}}})
+	const request = `{"model":"raw/m","input":"a","encoding_format":null,"user":"u"}`
+	resp, body := s.postTo("/v1/embeddings", strings.NewReader(request))
+	if want := `{"model":"m","input":"a","user":"u"}`; resp.StatusCode != http.StatusOK || sent != want {
+		t.Errorf("%d %s, the provider got %s", resp.StatusCode, body, sent)
+	}
+	if r := s.kept.all()[0]; r.request != request {
+		t.Errorf("the record has %s", r.request)
+	}
+}
+
 // Who gets fewer embeddings than the request has inputs is told so: they would stand beside the wrong inputs.
 func TestFusedEmbeddingsAreTold(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {objectOf(`{"object":"list","data":[{"index":0,"embedding":[1]}]}`)}})

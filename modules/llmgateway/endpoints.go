@@ -14,7 +14,8 @@ import (
 const defaultModeration = "omni-moderation-latest"
 
 // endpoint is the lane of endpoints that are not translated: both sides' bytes pass, but for the
-// name of the model.
+// name of the model, and an encoding_format of null: LiteLLM sends it, and vLLM, DeepInfra and others
+// refuse it (https://github.com/agent0ai/agent-zero/issues/1429).
 type endpoint struct{ native }
 
 // Request implements lane.
@@ -31,7 +32,11 @@ func (e *endpoint) Request() (*http.Request, error) {
 		return req, nil
 	}
 	req.Header.Set("Content-Type", jsonType)
-	translate.SetBody(req, plugins.WithModel(c.input.object(e.askForUsage(c.input.sent)), a.target.Model)...)
+	body := e.askForUsage(c.input.sent)
+	if c.dialect == plugins.Embeddings && c.input.field("encoding_format").Raw == "null" {
+		body = plugins.DeleteField(body, "encoding_format")
+	}
+	translate.SetBody(req, plugins.WithModel(c.input.object(body), a.target.Model)...)
 	return req, nil
 }
 

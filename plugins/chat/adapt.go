@@ -28,6 +28,11 @@ func (p *Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Ta
 	if p.vendor.closed {
 		adapted, warnings = closedFields(body)
 	}
+	if p.vendor.messages.bareAnswers {
+		if messages, changed := bareAnswers(body.Get("messages")); changed {
+			adapted, _ = sjson.SetRawBytes(adapted, "messages", []byte(messages)) // an object, and a plain path
+		}
+	}
 	if p.vendor.messages.systemOnly {
 		messages, changed := plugins.MapElements(body.Get("messages"), func(i int, message gjson.Result) string {
 			if message.Get("role").Str != "developer" {
@@ -42,6 +47,22 @@ func (p *Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Ta
 		}
 	}
 	return adapted, warnings
+}
+
+// answerFields are what OpenAI's answers have besides, which its libraries send back.
+var answerFields = []string{"refusal", "annotations", "audio", "function_call"}
+
+// bareAnswers returns messages without those of answerFields that say nothing.
+func bareAnswers(messages gjson.Result) (bare string, changed bool) {
+	return plugins.MapElements(messages, func(_ int, message gjson.Result) string {
+		kept := message.Raw
+		for _, field := range answerFields {
+			if v := message.Get(field); v.Exists() && len(v.Array()) == 0 { // null, or an empty list
+				kept, _ = sjson.Delete(kept, field) // an object, and a plain path
+			}
+		}
+		return kept
+	})
 }
 
 // closedFields returns the body of a request with the fields that a closed vendor takes.

@@ -280,6 +280,7 @@ func TestAdapt(t *testing.T) {
 		{"mistral", `{"messages": [ {"role":"assistant","content":"y"} ]}`, `{"messages": [ {"role":"assistant","content":"y"} ]}`, ""},
 		{"deepseek", `{"messages":[{"role":"system","content":"developer"},{"role":"developer","content":"a"}],"store":true}`, `{"messages":[{"role":"system","content":"developer"},{"role":"system","content":"a"}],"store":true}`, "messages.1.role"},
 		{"openrouter", `{"messages":[{"role":"developer","content":"a"}]}`, `{"messages":[{"role":"developer","content":"a"}]}`, ""},
+		{"fireworks", `{"messages":[{"role":"assistant","content":null,"refusal":null,"annotations":[ ],"function_call":{"name":"f"}}]}`, `{"messages":[{"role":"assistant","content":null,"function_call":{"name":"f"}}]}`, ""},
 		{"groq", `{"max_tokens":5}`, `{"max_tokens":5}`, ""},
 		{"azure", `{"max_tokens":5}`, `{"max_completion_tokens":5}`, "max_tokens"},
 		{"deepseek", `{"max_tokens":5,"stream_options":{}}`, `{"max_tokens":5,"stream_options":{}}`, ""},

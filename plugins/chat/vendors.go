@@ -71,6 +71,9 @@ type messageRules struct {
 	// cacheMarks: parts of messages have the client's marks of prefixes to be cached
 	// (https://openrouter.ai/docs/features/prompt-caching).
 	cacheMarks bool
+	// bareAnswers: messages are refused that have, as null, what OpenAI's answers have besides
+	// (https://github.com/anomalyco/opencode/issues/43467).
+	bareAnswers bool
 	// inlineImages: images have no URLs, for the vendor fetches none.
 	inlineImages bool
 	// bareAudio: audio is base64 alone, without its format.
@@ -237,6 +240,7 @@ var vendors = []vendor{
 		name:      "fireworks",
 		policy:    logprobs.With(ranked).Translating("user"),
 		endpoints: []string{"embeddings", "completions", "rerank"},
+		messages:  messageRules{bareAnswers: true},
 		efforts:   fourLevels,
 	},
 	{

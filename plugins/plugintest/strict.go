@@ -128,6 +128,9 @@ func (s Strict) responses(v gjson.Result) error {
 			return fmt.Errorf("unknown parameter: a mark of a prefix to be cached at 'tools[%d]'", i)
 		}
 	}
+	if err := s.toolGroups(v); err != nil {
+		return err
+	}
 	if err := toolRoots(v.Get("tools"), "name", "parameters", own); err != nil {
 		return err
 	}
@@ -155,6 +158,30 @@ func (s Strict) responses(v gjson.Result) error {
 	}
 	return s.sampling(v, "reasoning.effort")
 }
+
+// toolGroups refuses groups of tools that the vendor does not take, or the model: those of OpenAI and Azure
+// search tools since gpt-5.4 (https://developers.openai.com/api/docs/guides/tools-tool-search).
+func (s Strict) toolGroups(v gjson.Result) error {
+	own := s.Vendor == "openai" || s.Vendor == "azure"
+	for _, path := range []string{"tools", "input"} {
+		for i, item := range v.Get(path).Array() {
+			switch kind := item.Get("type").Str; kind {
+			case "namespace", "additional_tools":
+				if !own {
+					return fmt.Errorf("invalid value: '%s' at '%s[%d].type'", kind, path, i)
+				}
+			case "tool_search", "tool_search_call", "tool_search_output":
+				isClients := kind != "tool_search" || item.Get("execution").Str == "client"
+				if !own || isClients && oldModel.MatchString(v.Get("model").Str) {
+					return fmt.Errorf("'%s' at '%s[%d]' is not supported with this model", kind, path, i)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+var oldModel = regexp.MustCompile(`^(gpt-4|gpt-5-|gpt-5$|o[1-4])`)
 
 // pairs are calls of tools, which need one output each.
 type pairs struct {
@@ -242,6 +269,9 @@ func toolRoots(tools gjson.Result, name, schema string, roots bool) error {
 
 // chat has the rules of Chat Completions, and those of its vendors.
 func (s Strict) chat(v gjson.Result) error {
+	if s.Vendor == "fireworks" && len(v.Get("messages.#.refusal").Array()) > 0 {
+		return errors.New("extra inputs are not permitted, field: 'messages.refusal'")
+	}
 	if err := toolNames(v, "tools.#.function.name", "tools.#.custom.name", "tool_choice.function.name", "messages.#.tool_calls.#.function.name|@flatten"); err != nil {
 		return err
 	}

@@ -85,16 +85,23 @@ var agentTurns = map[string][]string{
 	"/v1/chat/completions": {
 		`{"model":%q,"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":100,"messages":[{"role":"user","content":"hi"}]}`,
 		`{"model":%q,"max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"hello"}]},{"role":"user","content":"again"}]}`,
+		`{"model":%q,"max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","refusal":null,"annotations":[]},{"role":"user","content":"again"}]}`,
 	},
 	"/v1/responses": {
 		`{"model":%q,"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"},
 			{"type":"function_call_output","call_id":"call_1","output":"42"},{"role":"user","content":"So?"}]}`,
 		`{"model":%q,"input":"Call f.","tool_choice":"required","tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":false}]}`,
+		`{"model":%q,"tools":[{"type":"tool_search","execution":"client","description":"d","parameters":{"type":"object","properties":{}}},
+			{"type":"namespace","name":"mcp__crm","description":"d","tools":[{"type":"function","name":"find","description":"d","parameters":{"type":"object","properties":{}},"strict":false}]}],
+			"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"call_1","namespace":"mcp__crm","name":"find","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":"42"},
+			{"type":"tool_search_call","call_id":"call_2","execution":"client","arguments":{"query":"erp"},"status":"completed"},
+			{"type":"tool_search_output","call_id":"call_2","execution":"client","status":"completed","tools":[{"type":"function","name":"book","description":"d","parameters":{"type":"object","properties":{}},"strict":false,"defer_loading":true}]},
+			{"role":"user","content":"So?"}]}`,
 	},
 }
 
 // reasoningModels are models that refuse what others take.
-var reasoningModels = []string{"openai/gpt-5-mini", "openai/gpt-4o", "azure/gpt-5-mini", "anthropic/claude-opus-4-5", "gemini/gemini-3-pro-preview", "xai/grok-4"}
+var reasoningModels = []string{"openai/gpt-5-mini", "openai/gpt-4o", "azure/gpt-5-mini", "azure/gpt-5.4", "anthropic/claude-opus-4-5", "gemini/gemini-3-pro-preview", "xai/grok-4"}
 
 // TestStrictProviders has agents of each API go on with each kind of provider, none of
 // which may refuse what it is sent.
