@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 
@@ -74,7 +75,7 @@ func (c *conn) compareLog(ctx context.Context, path string, journal uuid.UUID) e
 // dropOtherLog removes a log that was not begun on the file, before anything merges it, and reports
 // whether there was one. The connection cannot write, and so does not merge the log when it closes.
 func dropOtherLog(ctx context.Context, path string, journal uuid.UUID) (dropped bool, err error) {
-	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
+	if log, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0 {
 		return false, nil
 	}
 	c, err := openReader(path)
@@ -107,13 +108,12 @@ func (w *writer) checkFile() error {
 		return nil
 	}
 	merged, err := mergedPosition(context.Background(), w.file.Name(), w.log.journal)
-	if err != nil { // it is damaged, or being written: whoever reads it says so
-		return nil
-	}
-	if merged.Before(w.log.merged) {
+	if err == nil && merged.Before(w.log.merged) {
 		return errOlderFile
 	}
-	w.log.merged, w.log.seen = merged, is
+	if err == nil { // else it is damaged, or being written: whoever reads it says so
+		w.log.merged, w.log.seen = merged, is
+	}
 	return nil
 }
 
