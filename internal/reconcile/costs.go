@@ -48,7 +48,7 @@ func (c *comparison) compareCosts() {
 			line.Rounding = plugins.KnownCost(d.rest())
 			continue
 		}
-		if c.explainCachedInput(d) {
+		if c.explainOnlyCost(d) || c.explainCachedInput(d) {
 			continue
 		}
 		reason, explanation := Price, "the provider's price is not the catalogue's"
@@ -82,19 +82,35 @@ func (c *comparison) compareCosts() {
 	c.report.Rounding = plugins.KnownCost(rounding)
 }
 
-// explainCachedInput reports whether the only difference of a model's tokens on a day whose cost is not
-// stated may cost what remains of the day, because the bill does not say how much of its input came from a cache. It then
-// costs that.
-func (c *comparison) explainCachedInput(d *dayCost) bool {
-	var only *Difference
+// onlyDifference returns the difference of a model's tokens on a day whose cost is not stated, nil if there are
+// none or several.
+func (c *comparison) onlyDifference(d *dayCost) (only *Difference) {
 	for i := range c.report.Differences {
 		if other := &c.report.Differences[i]; other.Day == d.day && other.Model == d.model && !other.stated {
 			if only != nil {
-				return false
+				return nil
 			}
 			only = other
 		}
 	}
+	return only
+}
+
+// explainOnlyCost reports whether all that was billed of a model on a day is the cost of one difference, whose
+// price the catalogue lacks. It then costs that.
+func (c *comparison) explainOnlyCost(d *dayCost) bool {
+	only := c.onlyDifference(d)
+	if !d.unknown || d.expected != 0 || d.unpriced != 0 || only == nil {
+		return false
+	}
+	only.Cost = plugins.KnownCost(d.rest())
+	return true
+}
+
+// explainCachedInput reports whether the only difference of a model's tokens on a day may cost what remains
+// of the day, because the bill does not say how much of its input came from a cache. It then costs that.
+func (c *comparison) explainCachedInput(d *dayCost) bool {
+	only := c.onlyDifference(d)
 	if c.bill.States[CacheRead] || only == nil || !only.Cost.Valid {
 		return false
 	}

@@ -129,14 +129,21 @@ func TestANameThatRecordsLack(t *testing.T) {
 	call := cloudCall("bedrock", "amazon.nova-lite-v1:0", "", plugins.Usage{Input: plugins.Known(1500), Output: plugins.Known(0)})
 	call.Cost = plugins.KnownCost(400_000)
 	line := strings.Join(strings.SplitN(cur, "\n", 3)[:2], "\n")
-	for models, want := range map[string]int{"": 2, "TinyNova": 0} {
+	for models, want := range map[string][]Reason{"": {Outside, Unbilled, Price}, "TinyNova": nil} { // the cost of the record is made up
 		bill := NewFileBill("bedrock")
 		if err := bill.AddAWS(strings.NewReader(strings.Replace(line, "NovaLite", "TinyNova", 1))); err != nil {
 			t.Fatal(err)
 		}
 		named := map[string]string{models: call.Model}
-		if report := compareFile(t, bill, named, call); len(report.Differences) < want || want == 0 && !report.Agrees {
-			t.Errorf("%q: %+v", models, report.Differences)
+		var found []Reason
+		for _, d := range compareFile(t, bill, named, call).Differences {
+			found = append(found, d.Reason)
+			if d.Reason == Outside && (d.Cost != call.Cost || !strings.Contains(d.Explanation, "--model")) { // of which no price is known
+				t.Errorf("%+v", d)
+			}
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("%q: found %q, expected %q", models, found, want)
 		}
 	}
 }

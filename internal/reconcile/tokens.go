@@ -289,6 +289,8 @@ func (c *comparison) explainRest(g group) {
 		c.explain(g, rest, Lost, fmt.Sprintf("Weir lost records of this day: %d", lost), nil)
 	case more && onlyOutput:
 		c.explain(g, rest, Unknown, "the same input and more output than the answers state", nil)
+	case more && c.bill.OwnNames && c.records.names[g.model] == nil:
+		c.explainOutside(g, rest, "", "no record has a model of this name: others called it, or records have another name for it, which --model or the bill's option model says")
 	case more && c.Losses == nil:
 		c.explainOutside(g, rest, "", "no record: at a key that others use, not through Weir, or lost, which the admin endpoint knows")
 	case more:

@@ -291,7 +291,10 @@ func printReport(w io.Writer, r *reconcile.Report, format string) error {
 	verdict := fmt.Sprintf("Differences from %s to %s: %d", r.From, r.To, len(r.Differences))
 	if r.Agrees {
 		verdict = fmt.Sprintf("The bill and the records agree to the cent from %s to %s", r.From, r.To)
-		if !r.Billed.Cost.Valid {
+		switch {
+		case r.Billed.Tokens.Total == 0 && r.Billed.Cost.N == 0:
+			verdict = fmt.Sprintf("Nothing was billed or recorded from %s to %s: check the month, and that the bill has it", r.From, r.To)
+		case !r.Billed.Cost.Valid:
 			verdict = fmt.Sprintf("The tokens of the bill and of the records agree from %s to %s; the bill has no costs", r.From, r.To)
 		}
 	}

@@ -113,6 +113,16 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// A month of which neither the bill nor the records have anything does not agree to the cent.
+func TestReconcileOfAnotherMonth(t *testing.T) {
+	t.Setenv("OPENAI_ADMIN_KEY", adminKey)
+	var out bytes.Buffer
+	_, err := run(t.Context(), reconcileCommand, &out, "openai", "--month", "2026-08", "--address", oneCall().serve(t), "--provider-url", openAIBill(t, 1000, "0.00021"))
+	if err != nil || !strings.Contains(out.String(), "Nothing was billed or recorded from 2026-08-01 to 2026-08-31: check the month") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
 // Differences are priced by the prices of the server that recorded the calls.
 func TestReconcileByTheServersPrices(t *testing.T) {
 	t.Setenv("OPENAI_ADMIN_KEY", adminKey)

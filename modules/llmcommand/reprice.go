@@ -45,8 +45,12 @@ func reprice(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	changed := answer.Get("changed").Int()
-	fmt.Fprintf(cmd.ErrOrStderr(), "Of %d requests, the costs of %d change, and %d stay because nobody can say what they cost. Prices: %s.\n",
-		answer.Get("records").Int(), changed, answer.Get("unknown").Int(), printable(answer.Get("price_version").Str))
+	verb := "change"
+	if yes {
+		verb = "have changed"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "Of %d requests, the costs of %d %s, and %d stay because nobody can say what they cost. Prices: %s.\n",
+		answer.Get("records").Int(), changed, verb, answer.Get("unknown").Int(), printable(answer.Get("price_version").Str))
 	if changed > 0 && !yes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "Nothing is changed. --yes changes this.")
 	}
