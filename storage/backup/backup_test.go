@@ -71,6 +71,16 @@ func (l *live) stores() []Store {
 
 // call records an exchange that costs something.
 func (l *live) call(t *testing.T, n int) *storage.Record {
+	t.Helper()
+	r, err := l.try(t.Context(), n)
+	if err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+// try is call, which may be refused.
+func (l *live) try(ctx context.Context, n int) (*storage.Record, error) {
 	r := &storage.Record{
 		ID: uuid.New(), Org: "acme", CreatedAt: storage.Millis(time.Now()), Provider: "openai", Dialect: plugins.Chat, Model: "gpt-5",
 		UserID: fmt.Sprint("user-", n), EndState: storage.Complete, Cost: plugins.KnownCost(price),
@@ -78,17 +88,11 @@ func (l *live) call(t *testing.T, n int) *storage.Record {
 	l.Begin(r)
 	defer l.Abandon(r)
 	reserved := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10, Holds: []credits.Hold{{Account: credits.Account{Org: "acme"}}}}
-	err := errors.Join(l.ledger.Reserve(t.Context(), reserved), l.ledger.Charge(t.Context(), reserved, price), l.ledger.Release(t.Context(), reserved))
-	if err != nil {
-		t.Error(err)
-	}
+	err := errors.Join(l.ledger.Reserve(ctx, reserved), l.ledger.Charge(ctx, reserved, price), l.ledger.Release(ctx, reserved))
 	c := &storage.Content{}
 	c.Request.Type, c.Request.Data = "application/json", []byte(body(r))
 	c.Response.Type, c.Response.Data = "application/json", []byte(`{"answer":`+body(r)+`}`)
-	if err := l.Append(r, storagetest.Kept(r, c)); err != nil {
-		t.Error(err)
-	}
-	return r
+	return r, errors.Join(err, l.Append(r, storagetest.Kept(r, c)))
 }
 
 func body(r *storage.Record) string {
