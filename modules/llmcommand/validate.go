@@ -30,10 +30,13 @@ func validate(next func(*cobra.Command, []string) error) func(*cobra.Command, []
 		adapter, _ := cmd.Flags().GetString("adapter")
 		file = cmp.Or(file, "Caddyfile")
 		if environment, _ := cmd.Flags().GetStringSlice("envfile"); len(environment) > 0 {
-			if err := next(cmd, args); err != nil { // Caddy reads it; without it, the addresses may be others
+			// Only Caddy's command reads these files, and it prints a verdict of its own.
+			stdout := os.Stdout
+			os.Stdout = nil
+			err := next(cmd, args)
+			if os.Stdout = stdout; err != nil {
 				return err
 			}
-			return checkSites(file, adapter)
 		}
 		if err := checkMachine(file, adapter); err != nil {
 			return err

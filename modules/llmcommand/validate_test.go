@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/spf13/cobra"
 
 	_ "github.com/weirhq/weir/modules/llmforward"
 )
@@ -77,5 +79,28 @@ func TestValidateFindsTwoRecorders(t *testing.T) {
 		if line == "" && err != nil || line != "" && (err == nil || !strings.Contains(err.Error(), "would record and charge each call twice") || !strings.HasSuffix(err.Error(), ", at "+file+line)) {
 			t.Errorf("%s: the error is %v", site, err)
 		}
+	}
+}
+
+// Caddy's command reads files of variables, and its verdict is not the last word.
+func TestValidateReadsVariables(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "Caddyfile")
+	source := "{\nadmin off\nauto_https off\nllm {\nstore sqlite " + filepath.ToSlash(dir) + "/weir.db\n}\n}\nhttp://127.0.0.1:{$PORT_OF_TEST} {\nllm_log openai\nllm_proxy openai\n}\n"
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := &cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: validate(func(*cobra.Command, []string) error {
+		t.Setenv("PORT_OF_TEST", "0")
+		if n, err := fmt.Println("Valid configuration"); err == nil {
+			t.Errorf("%d bytes are printed", n)
+		}
+		return nil
+	})}
+	command.Flags().String("config", file, "")
+	command.Flags().String("adapter", "caddyfile", "")
+	command.Flags().StringSlice("envfile", []string{".env"}, "")
+	if err := command.Execute(); err == nil || !strings.HasSuffix(err.Error(), ", at "+file+":9") {
+		t.Errorf("the error is %v", err)
 	}
 }

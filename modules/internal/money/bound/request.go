@@ -173,11 +173,28 @@ func (r Request) Check() (err error) {
 	if err != nil {
 		return err
 	}
-	if v := r.Get(agentsField); v.Type != gjson.Null && v.Type != gjson.False && (!v.IsObject() || v.Get("enabled").Type != gjson.False) {
+	if enablesAgents(r.Get(agentsField)) {
 		return plugins.Invalid(agentsField, "'%[1]s' lets the call run agents without a limit, so that neither credits nor a budget can bound what it costs: leave '%[1]s' out.", agentsField).
 			WithCode("model_not_priced")
 	}
 	return r.Refuse(unboundFields, "has a cost that neither credits nor a budget can bound")
+}
+
+// enablesAgents reports whether a value of agentsField may let a call run agents. Of several members of a
+// name, in any case, a provider may take any.
+func enablesAgents(v gjson.Result) bool {
+	if !v.IsObject() {
+		return v.Type != gjson.Null && v.Type != gjson.False
+	}
+	enabled, disabled := false, false
+	v.ForEach(func(key, value gjson.Result) bool {
+		if fold(key.Str) == "enabled" {
+			disabled = value.Type == gjson.False
+			enabled = enabled || !disabled
+		}
+		return true
+	})
+	return enabled || !disabled
 }
 
 // fold returns the name that providers may take a name for which differs in case.
