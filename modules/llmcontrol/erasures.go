@@ -3,9 +3,11 @@ package llmcontrol
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,10 +57,6 @@ const (
 	erasureDone    = "done"
 )
 
-// erasedAtOnce bounds the records of an erasure: a place is kept for each until it is done, and a
-// hash for ever.
-const erasedAtOnce = 1_000_000
-
 // drainedWithin is how long an erasure waits for the database to have the calls that have ended.
 const drainedWithin = 10 * time.Second
 
@@ -75,8 +73,8 @@ var remains = map[storage.ErasureScope][]string{
 // unidentifiedRemains is what remains where nobody can tell whose bodies a segment has.
 const unidentifiedRemains = "earlier versions of the records, if some are among %d bodies in segments that are damaged or from Weir 0.1.0, which do not say whose they are, until content_retention ends"
 
-// clickHouseRemains is what remains in ClickHouse, and at other nodes that write to it.
-const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, their journals of the last hour, and imports, which other nodes do not refuse: erase again"
+// clickHouseRemains is what remains in ClickHouse.
+const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups"
 
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{
@@ -105,6 +103,12 @@ func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 	}
 	if j.Shared() {
 		d.Remains = append(d.Remains, clickHouseRemains)
+	}
+	if waiting := j.Unanswered(e); e.ID != uuid.Nil && e.DoneAt == 0 && len(waiting) > 0 {
+		d.Remains = append(d.Remains, "what nodes have not written to the database yet or still have in their journals, until they run and say that they have not: "+strings.Join(waiting, ", "))
+	}
+	if len(e.Silent) > 0 {
+		d.Remains = append(d.Remains, "what nodes had not written to the database when they were last heard of, more than a week before done_at: "+strings.Join(e.Silent, ", "))
 	}
 	if e.Unidentified > 0 {
 		d.Remains = append(d.Remains, fmt.Sprintf(unidentifiedRemains, e.Unidentified))
@@ -154,11 +158,10 @@ func createErasure(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	eraser, erases := j.Backend().(storage.RecordEraser)
-	if !erases {
+	if _, erases := j.Backend().(storage.RecordEraser); !erases {
 		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation cannot erase single records; retention deletes them"}
 	}
-	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: storage.Conditions(filter)}
+	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: storage.Conditions(filter), Filter: storage.AppendJSON(nil, filter)}
 	if err := c.flush(j); err != nil {
 		return nil, err
 	}
@@ -169,7 +172,10 @@ func createErasure(c *call) (any, error) {
 	for {
 		// Pages wait for their turn, so a hold can be placed or lifted meanwhile: then it begins anew.
 		found := e
-		chosen, err := choose(c.ctx, j, eraser, &found, filter, holds)
+		chosen, err := j.Choose(c.ctx, &found, filter, holds)
+		if errors.Is(err, journal.ErrManyErased) {
+			return nil, bad("filter: %v", err)
+		}
 		if err != nil || asked.DryRun {
 			return describeErasure(j, &found), err
 		}
@@ -196,58 +202,6 @@ func (c *call) flush(j *journal.Journal) error {
 	ctx, cancel := context.WithTimeout(c.ctx, drainedWithin)
 	defer cancel()
 	return j.Flush(ctx)
-}
-
-// choose finds the records that a filter chooses, of an erasure of content those that have some,
-// and counts them. Those under hold are the erasure's to erase later. The holds come second: what is
-// recorded late may be under hold, and is not chosen if it was not there before.
-func choose(ctx context.Context, j *journal.Journal, eraser storage.RecordEraser, e *journal.Erasure, filter storage.Filter, holds []journal.Hold) ([]journal.Chosen, error) {
-	var chosen []journal.Chosen
-	err := j.EachPage(ctx, e.Org, filter, func(records []*storage.Record) error {
-		var ids []uuid.UUID
-		for _, r := range records {
-			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt {
-				continue
-			}
-			chosen, ids = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content}), append(ids, r.ID)
-			e.Records++
-			e.Bytes += r.RequestBytes + r.ResponseBytes
-		}
-		if e.Records > erasedAtOnce {
-			return bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
-		}
-		items, _, err := eraser.CountItems(ctx, e.Org, ids)
-		e.Items += items
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	held := make(map[uuid.UUID]bool)
-	for _, h := range holds {
-		keeps := false
-		if err := j.EachPage(ctx, h.Org, storage.And(h.Filter, filter), func(records []*storage.Record) error {
-			for _, r := range records {
-				held[r.ID], keeps = true, true
-			}
-			return nil
-		}); err != nil {
-			return nil, err
-		}
-		if keeps {
-			e.Holds = append(e.Holds, h.ID)
-		}
-	}
-	chosen = slices.DeleteFunc(chosen, func(c journal.Chosen) bool {
-		if held[c.ID] {
-			e.Held = append(e.Held, c.ID)
-		}
-		return held[c.ID]
-	})
-	if len(e.Held) == 0 {
-		e.Holds = nil
-	}
-	return chosen, nil
 }
 
 func listErasures(c *call) (any, error) {

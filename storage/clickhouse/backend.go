@@ -63,6 +63,9 @@ type Backend struct {
 	// use it.
 	marked map[partition]bool
 
+	// noted are the notes that the replica is up to date with, by node. Notes alone uses it.
+	noted map[uuid.UUID]string
+
 	// trace sees every statement that reads records, for a test.
 	trace func(statement string)
 	// sortable bounds the requests that Weir sorts by properties, as the server does not.

@@ -63,7 +63,7 @@ func (b *Backend) migrate(ctx context.Context, conn clickhouse.Conn) error {
 			return err
 		}
 	}
-	for _, statement := range b.statements(spanKeys + ";\n" + itemRecord + ";\n" + partitionMarks) {
+	for _, statement := range b.statements(spanKeys + ";\n" + itemRecord + ";\n" + partitionMarks + ";\n" + nodesTable) {
 		if err := conn.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("adding what the schema lacks: %w", err)
 		}

@@ -371,6 +371,11 @@ func (dv *delivery) connect(ctx context.Context) bool {
 			was = position
 			err = dv.mark(ctx, host)
 		}
+		if err == nil { // what peers have erased is known before anything is written
+			if _, err = dv.j.peers.exchange(ctx); err != nil {
+				err = errors.Join(err, dv.j.backend.Close())
+			}
+		}
 		if err != nil && ctx.Err() == nil {
 			dv.noteFailure(err)
 		}

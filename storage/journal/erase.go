@@ -20,6 +20,9 @@ func (l *erasures) run(ctx context.Context) {
 	if err := l.eraseReleased(ctx); err != nil && ctx.Err() == nil {
 		l.j.options.logger().Error("it is not known which records are under hold: erasures go on with the others", zap.Error(err))
 	}
+	if err := l.chooseAgain(ctx); err != nil && ctx.Err() == nil {
+		l.j.options.logger().Error("the calls that other nodes had to write first cannot be chosen to be erased: it is tried again", zap.Error(err))
+	}
 	all := l.unfinished()
 	if len(all) == 0 {
 		return
@@ -73,6 +76,9 @@ func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
 			scanned = scanned && errors.Is(err, errSealed)
 		}
 	}
+	if err := l.saveProgress(); err != nil {
+		l.j.options.logger().Error("segments are erased again after a start", zap.Error(err))
+	}
 	if !scanned {
 		return
 	}
@@ -125,7 +131,8 @@ func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64,
 }
 
 // segmentErased notes for each erasure that its listed entries of a segment are gone. An erasure that came
-// while the segment was rewritten may list further entries, and goes on.
+// while the segment was rewritten may list further entries, and goes on. The list has all erasures, so it is written
+// in a twentieth of the time, and by saveProgress: segments can be erased again.
 func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,6 +148,20 @@ func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
 			next.Erased += int64(len(own))
 		}
 		l.all[i] = &next
+	}
+	l.unsaved = true
+	if time.Since(l.savedAt) < 20*l.saving {
+		return nil
+	}
+	return l.save()
+}
+
+// saveProgress writes what segmentErased has noted.
+func (l *erasures) saveProgress() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.unsaved {
+		return nil
 	}
 	return l.save()
 }
@@ -163,9 +184,16 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 		scope storage.ErasureScope
 	}
 	known, unknown := make(map[kind][]*Erasure), make(map[string][]*Erasure) // the latter by organisation
+	awaits := make(map[uuid.UUID]bool)                                       // of erasures for which some peers may write rows again
+	rowsErased := func(e *Erasure) {
+		if e.rowsGone = awaits[e.ID]; !e.rowsGone {
+			l.rowsErased(e)
+		}
+	}
 	for _, e := range all {
+		awaits[e.ID] = len(l.j.Unanswered(e)) > 0
 		switch {
-		case !e.Find:
+		case !e.Find, awaits[e.ID] && (e.rowsGone || l.j.options.now()-e.RequestedAt < storage.Timestamp(patience.Milliseconds())):
 		case e.ids == nil:
 			unknown[e.Org] = append(unknown[e.Org], e)
 		default:
@@ -180,7 +208,7 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 		}
 		err := l.eraseRows(ctx, k.org, ids, k.scope)
 		if err == nil {
-			err = l.change(erasures, l.rowsErased)
+			err = l.change(erasures, rowsErased)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -200,7 +228,7 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 		}
 		if err == nil {
 			err = l.change(erasures, func(e *Erasure) {
-				l.rowsErased(e)
+				rowsErased(e)
 				e.Segment = max(e.Segment, l.j.log.newestRaw())
 			})
 		}
@@ -322,16 +350,11 @@ func (l *erasures) find(ctx context.Context, org string) (ids map[storage.Erasur
 // finish ends the erasures whose records are in no segment any more, once the backend's
 // files have nothing of them either.
 func (l *erasures) finish(ctx context.Context) error {
-	l.j.mu.Lock()
-	oldestRaw := uint64(1<<64 - 1)
-	if len(l.j.log.unsealed) > 0 {
-		oldestRaw = l.j.log.unsealed[0].number
-	}
-	l.j.mu.Unlock()
+	oldestRaw := l.j.log.oldestRaw()
 	var ready []*Erasure
 	rows := false
 	for _, e := range l.unfinished() {
-		if e.settled() && e.Segment < oldestRaw {
+		if e.settled() && e.Segment < oldestRaw && len(l.j.Unanswered(e)) == 0 {
 			ready = append(ready, e)
 			rows = rows || l.needsBackend(e)
 		}
@@ -341,7 +364,8 @@ func (l *erasures) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.change(ready, func(e *Erasure) { e.DoneAt = l.j.options.now() })
+	silent := l.j.peers.silent()
+	return l.change(ready, func(e *Erasure) { e.DoneAt, e.Silent = l.j.options.now(), silent })
 }
 
 // eraseUnused removes from the backend's files what only the records of erasures have needed.

@@ -36,9 +36,52 @@ type erasedHash [erasedHashBytes]byte
 // neither a later version nor an import nor a backup brings them back. It never changes. A nil one has
 // none.
 type erasedRecords struct {
-	key    []byte
-	scopes map[erasedHash]storage.ErasureScope
-	file   erasedFile
+	// key is nil if this journal has erased none.
+	key  []byte
+	set  erasedSet
+	file erasedFile
+	// others are what other journals with the same backend have erased, by their keys.
+	others map[string]erasedSet
+}
+
+// erasedSet has the scopes of erased records. It never changes. It is in parts, each smaller than the one
+// before it, so that neither a larger set nor a scope costs much.
+type erasedSet []map[erasedHash]storage.ErasureScope
+
+// with returns s with more entries, as the file has them.
+func (s erasedSet) with(entries []byte) erasedSet {
+	part := make(map[erasedHash]storage.ErasureScope, len(entries)/erasedEntry)
+	for ; len(entries) >= erasedEntry; entries = entries[erasedEntry:] {
+		hash := erasedHash(entries)
+		part[hash] = max(part[hash], storage.ErasureScope(entries[erasedHashBytes]))
+	}
+	n := len(s)
+	for ; n > 0 && len(s[n-1]) <= 2*len(part); n-- {
+		for hash, scope := range s[n-1] {
+			part[hash] = max(part[hash], scope)
+		}
+	}
+	return append(s[:n:n], part)
+}
+
+// scope is what was erased of a record, 0 if it was not.
+func (s erasedSet) scope(hash erasedHash) (scope storage.ErasureScope) {
+	for _, part := range s {
+		scope = max(scope, part[hash])
+	}
+	return scope
+}
+
+// lacking returns the entries of other that s does not have.
+func (s erasedSet) lacking(other erasedSet) (entries []byte) {
+	for _, part := range other {
+		for hash, scope := range part {
+			if s.scope(hash) < scope {
+				entries = append(append(entries, hash[:]...), byte(scope))
+			}
+		}
+	}
+	return entries
 }
 
 // erasedFile is how much of the file holds.
@@ -60,17 +103,7 @@ func readErased(dir string, is erasedFile) (*erasedRecords, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	r := &erasedRecords{key: text[:erasedKeyBytes], scopes: make(map[erasedHash]storage.ErasureScope), file: is}
-	r.add(text[erasedKeyBytes:is.Size])
-	return r, nil
-}
-
-// add adds entries as the file has them.
-func (r *erasedRecords) add(entries []byte) {
-	for ; len(entries) >= erasedEntry; entries = entries[erasedEntry:] {
-		hash, scope := erasedHash(entries), storage.ErasureScope(entries[erasedHashBytes])
-		r.scopes[hash] = max(r.scopes[hash], scope)
-	}
+	return &erasedRecords{key: text[:erasedKeyBytes], set: erasedSet(nil).with(text[erasedKeyBytes:is.Size]), file: is}, nil
 }
 
 // with returns r with more records of an organisation, or conversations, and writes them to the file.
@@ -78,26 +111,24 @@ func (r *erasedRecords) with(dir, org string, ids [][]byte, scope storage.Erasur
 	if len(ids) == 0 {
 		return r, nil
 	}
-	next := &erasedRecords{scopes: make(map[erasedHash]storage.ErasureScope)}
+	next := &erasedRecords{}
+	if r != nil {
+		*next = *r
+	}
 	var text []byte
-	if r == nil {
+	if next.key == nil {
 		next.key = make([]byte, erasedKeyBytes)
 		rand.Read(next.key)
 		text = append(text, next.key...)
-	} else {
-		next.key, next.file, next.scopes = r.key, r.file, maps.Clone(r.scopes)
 	}
+	before := len(text)
 	for _, id := range ids {
-		hash := next.hash(org, id)
+		hash := hashErased(next.key, org, id)
 		text = append(append(text, hash[:]...), byte(scope))
 	}
 	at := next.file.Size
 	next.file = erasedFile{at + int64(len(text)), crc32.Update(next.file.Sum, castagnoli, text)}
-	if at == 0 {
-		next.add(text[erasedKeyBytes:]) // before it is the key
-	} else {
-		next.add(text)
-	}
+	next.set = next.set.with(text[before:])
 	f, err := os.OpenFile(filepath.Join(dir, erasedName), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -110,9 +141,23 @@ func (r *erasedRecords) with(dir, org string, ids [][]byte, scope storage.Erasur
 	return next, err
 }
 
-// hash returns the keyed hash of a record's id, or of what conversationHashed returns.
-func (r *erasedRecords) hash(org string, id []byte) (hash erasedHash) {
-	mac := hmac.New(sha256.New, r.key)
+// learn returns r with what another journal has erased.
+func (r *erasedRecords) learn(key string, entries []byte) *erasedRecords {
+	next := &erasedRecords{}
+	if r != nil {
+		*next = *r
+	}
+	next.others = maps.Clone(next.others)
+	if next.others == nil {
+		next.others = make(map[string]erasedSet)
+	}
+	next.others[key] = next.others[key].with(entries)
+	return next
+}
+
+// hashErased returns the keyed hash of a record's id, or of what conversationHashed returns.
+func hashErased(key []byte, org string, id []byte) (hash erasedHash) {
+	mac := hmac.New(sha256.New, key)
 	mac.Write(id)
 	mac.Write([]byte(org))
 	copy(hash[:], mac.Sum(nil))
@@ -123,9 +168,20 @@ func (r *erasedRecords) hash(org string, id []byte) (hash erasedHash) {
 // in its organisation, the zero at the end.
 func conversationHashed(id string) []byte { return append([]byte(id), 0) }
 
+// lookup is what was erased of what is hashed, 0 if nothing was.
+func (r *erasedRecords) lookup(org string, id []byte) (scope storage.ErasureScope) {
+	if r.key != nil {
+		scope = r.set.scope(hashErased(r.key, org, id))
+	}
+	for key, set := range r.others {
+		scope = max(scope, set.scope(hashErased([]byte(key), org, id)))
+	}
+	return scope
+}
+
 // hasConversation reports whether a conversation was erased as a whole.
 func (r *erasedRecords) hasConversation(org, id string) bool {
-	return r != nil && r.scopes[r.hash(org, conversationHashed(id))] > 0
+	return r != nil && r.lookup(org, conversationHashed(id)) > 0
 }
 
 // scope is what was erased of a record, 0 if it was not.
@@ -134,7 +190,7 @@ func (r *erasedRecords) scope(key storage.RecordKey) storage.ErasureScope {
 		return 0
 	}
 	id := key.ID // on the heap, for the hash, only here
-	return r.scopes[r.hash(key.Org, id[:])]
+	return r.lookup(key.Org, id[:])
 }
 
 // apply removes from records what was erased of them: a restored segment may have it.
@@ -233,27 +289,23 @@ func (r *erasedRecords) union(other *erasedRecords) (*erasedRecords, error) {
 	if other == nil {
 		return r, nil
 	}
-	all := &erasedRecords{key: other.key, scopes: maps.Clone(other.scopes)}
+	all := &erasedRecords{key: other.key, set: other.set}
 	if r != nil {
 		if !hmac.Equal(r.key, other.key) {
 			return nil, errors.New("they are those of another store")
 		}
-		for hash, scope := range r.scopes {
-			all.scopes[hash] = max(all.scopes[hash], scope)
-		}
-		if maps.Equal(all.scopes, r.scopes) {
+		lacking := r.set.lacking(other.set)
+		if len(lacking) == 0 {
 			return r, nil
 		}
+		all.set = r.set.with(lacking)
 	}
 	return all, nil
 }
 
 // write writes the file anew.
 func (r *erasedRecords) write(dir string) error {
-	text := slices.Clone(r.key)
-	for hash, scope := range r.scopes {
-		text = append(append(text, hash[:]...), byte(scope))
-	}
+	text := append(slices.Clone(r.key), erasedSet(nil).lacking(r.set)...)
 	r.file = erasedFile{int64(len(text)), crc32.Checksum(text, castagnoli)}
 	return replaceFile(filepath.Join(dir, erasedName), text)
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,10 +57,21 @@ type Erasure struct {
 	// sealed, and so without these, before the erasure is done.
 	Segment uint64 `json:",omitempty"`
 
+	// Filter chooses the records that peers had not brought to the backend when the erasure was
+	// requested. It is nil once they have, or without peers.
+	Filter json.RawMessage `json:",omitempty"`
+	// Question is the question to the peers that all have to answer, 0 for none. The backend erases the
+	// records again then, because until then peers may write them again.
+	Question int64 `json:",omitempty"`
+	// Silent are the nodes that were not waited for.
+	Silent []string `json:",omitempty"`
+
 	// ids are the records to erase in the backend; without them, after a start, it is searched.
 	ids []uuid.UUID
 	// unusedErased is true once the backend has erased what only these records needed.
 	unusedErased bool
+	// rowsGone is true once the backend has erased the records, before all peers have answered.
+	rowsGone bool
 }
 
 // Chosen is a record that an erasure has chosen, with its content.
@@ -68,7 +80,8 @@ type Chosen struct {
 	Content storage.ContentRef
 }
 
-// Erase begins an erasure of records that the backend has, and that no hold keeps. It returns once
+// Erase begins an erasure of records that the backend has, and that no hold keeps. Those that peers bring to it
+// later Filter chooses. It returns once
 // the erasure is durable: from then on nobody reads the content. Maintenance does the rest, also
 // after a crash.
 func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
@@ -79,8 +92,16 @@ func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 		return l.refused
 	}
 	before := l.records.Load()
+	if l.j.peers.board == nil {
+		e.Filter = nil
+	} else {
+		e.Question = l.asked + 1
+	}
 	if err := l.take(&e, chosen); err != nil {
 		return err
+	}
+	if len(chosen) == 0 && e.Filter == nil {
+		e.DoneAt = l.j.options.now()
 	}
 	l.all = append(l.all, &e)
 	if err := l.save(); err != nil {
@@ -108,8 +129,10 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 	l.records.Store(records)
 	e.add(leftOf(content))
 	if len(chosen) == 0 {
-		e.DoneAt = l.j.options.now()
 		return nil
+	}
+	if l.j.peers.board != nil {
+		e.Question = l.asked + 1
 	}
 	if l.needsBackend(e) {
 		if !e.Find || e.ids != nil {
@@ -122,8 +145,13 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 	return nil
 }
 
-// settled reports whether nothing is left to find or to write.
-func (e *Erasure) settled() bool { return !e.Find && !e.Scan && len(e.Left) == 0 }
+// settled reports whether nothing is left to choose, to find or to write.
+func (e *Erasure) settled() bool {
+	return e.Filter == nil && !e.Find && !e.Scan && len(e.Left) == 0
+}
+
+// Unanswered lists the nodes for which an erasure waits: they may have calls that the backend does not.
+func (j *Journal) Unanswered(e *Erasure) (hosts []string) { return j.peers.unanswered(e.Question) }
 
 // needsBackend reports whether an erasure needs the backend: for what it erases of records and
 // conversations, or because the backend keeps content.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -27,6 +28,13 @@ type erasures struct {
 	reach Reach
 	// refused is why no erasure can be created, nil if one can.
 	refused error
+	// asked is the number of the last question to the peers.
+	asked int64
+	// savedAt is when the file was written last, saving how long that took.
+	savedAt time.Time
+	saving  time.Duration
+	// unsaved is true if segmentErased has changed what the file does not have.
+	unsaved bool
 
 	// deciding is held while it is decided which conversations go as a whole, and for reading while a
 	// change of a conversation is appended. It comes before all other locks.
@@ -105,9 +113,11 @@ func (l *erasures) save() error {
 	if records := l.records.Load(); records != nil {
 		next.Records = records.file
 	}
+	began := time.Now()
 	if err := next.write(l.j.dir); err != nil {
 		return err
 	}
+	l.savedAt, l.saving, l.unsaved = time.Now(), time.Since(began), false
 	l.reach = next.reach()
 	l.j.witness.Note(ErasuresName, l.reach)
 	l.j.removals.Add(1)
@@ -133,6 +143,34 @@ func (l *erasures) change(of []*Erasure, do func(*Erasure)) error {
 		}
 	}
 	return l.save()
+}
+
+// ask returns the number of the last question to the peers that an erasure needs, and how much of the file of
+// erased records they have to know before they answer it. Erasures from then on need the next question.
+func (l *erasures) ask() (number, file int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.all {
+		l.asked = max(l.asked, e.Question)
+	}
+	if records := l.records.Load(); records != nil {
+		file = records.file.Size
+	}
+	return l.asked, file
+}
+
+// learn remembers what a peer has erased.
+func (l *erasures) learn(entries [][]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	records := l.records.Load()
+	for _, entry := range entries {
+		if len(entry) > erasedKeyBytes {
+			records = records.learn(string(entry[:erasedKeyBytes]), entry[erasedKeyBytes:])
+		}
+	}
+	l.records.Store(records)
+	l.j.removals.Add(1)
 }
 
 // listedEntries returns the ordinals of the entries that are still to be erased, sorted, by segment.

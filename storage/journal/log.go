@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,4 +46,14 @@ func (l *log) newestRaw() uint64 {
 		return l.unsealed[n-1].number
 	}
 	return 0
+}
+
+// oldestRaw is the number of the oldest segment that is not sealed, the largest number if all are.
+func (l *log) oldestRaw() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.unsealed) > 0 {
+		return l.unsealed[0].number
+	}
+	return math.MaxUint64
 }

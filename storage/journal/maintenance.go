@@ -48,14 +48,19 @@ type maintenance struct {
 
 // run seals segments and deletes what has outlived its retention.
 func (m *maintenance) run(ctx context.Context) {
-	tick := time.NewTicker(maintainEvery)
+	tick, exchange := time.NewTicker(maintainEvery), time.NewTicker(exchangeEvery)
 	defer tick.Stop()
+	defer exchange.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		case <-m.wake:
+		case <-exchange.C:
+			if !m.j.peers.exchangeNotes(ctx) {
+				continue
+			}
 		}
 		m.pass(ctx)
 		m.j.erasures.run(ctx)

@@ -315,4 +315,5 @@ func (b *Backend) Close() error {
 var (
 	_ storage.Backend       = (*Backend)(nil)
 	_ storage.ContentKeeper = (*Backend)(nil)
+	_ storage.Peers         = (*Backend)(nil)
 )

@@ -1,4 +1,4 @@
-package llmcontrol
+package journal
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/journal"
 )
 
 // A record under hold that is recorded while an erasure chooses is not chosen, whenever it comes.
@@ -18,22 +17,16 @@ func TestARecordThatComesLateStaysUnderHold(t *testing.T) {
 		queries := 0
 		late := &storage.Record{ID: uuid.New(), Org: "acme", CreatedAt: 1, UserID: "held"}
 		b := new(storagetest.Memory)
-		j, err := journal.Open(t.Context(), b, journal.Options{Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Connected(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		j := open(t, b, Options{Dir: t.TempDir()})
 		b.Refresh = func(ctx context.Context) error {
 			if queries++; queries != after+1 {
 				return nil
 			}
 			return b.Write(ctx, &storage.Batch{Records: []*storage.Record{late}})
 		}
-		e := journal.Erasure{Org: "acme", Scope: storage.EraseRecord, RequestedAt: 2}
-		hold := journal.Hold{ID: "hold", Org: "acme", Filter: &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "user_id"), Op: storage.Equals, Text: "held"}}
-		chosen, err := choose(t.Context(), j, b, &e, storage.All{}, []journal.Hold{hold})
+		e := Erasure{Org: "acme", Scope: storage.EraseRecord, RequestedAt: 2}
+		hold := Hold{ID: "hold", Org: "acme", Filter: &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "user_id"), Op: storage.Equals, Text: "held"}}
+		chosen, err := j.Choose(t.Context(), &e, storage.All{}, []Hold{hold})
 		if err != nil {
 			t.Fatal(err)
 		}

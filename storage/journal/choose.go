@@ -1,0 +1,122 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// maxErased bounds the records of an erasure: a place is kept for each until it is done, and a hash for ever.
+const maxErased = 1_000_000
+
+// ErrManyErased: a filter chooses more records than an erasure can have.
+var ErrManyErased = fmt.Errorf("more than %d records match; erase them in parts, such as by created_at", maxErased)
+
+// Choose finds the records that a filter chooses, of an erasure of content those that have some,
+// and counts them. Those under hold are the erasure's to erase later. The holds come second: what is
+// recorded late may be under hold, and is not chosen if it was not there before.
+func (j *Journal) Choose(ctx context.Context, e *Erasure, filter storage.Filter, holds []Hold) ([]Chosen, error) {
+	return j.choose(ctx, e, filter, holds, func(*storage.Record) bool { return false })
+}
+
+// choose is Choose without the records that are known.
+func (j *Journal) choose(ctx context.Context, e *Erasure, filter storage.Filter, holds []Hold, known func(*storage.Record) bool) ([]Chosen, error) {
+	eraser, ok := j.backend.(storage.RecordEraser)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	var chosen []Chosen
+	err := j.EachPage(ctx, e.Org, filter, func(records []*storage.Record) error {
+		var ids []uuid.UUID
+		for _, r := range records {
+			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt || known(r) {
+				continue
+			}
+			chosen, ids = append(chosen, Chosen{ID: r.ID, Content: r.Content}), append(ids, r.ID)
+			e.Records++
+			e.Bytes += r.RequestBytes + r.ResponseBytes
+		}
+		if e.Records > maxErased {
+			return ErrManyErased
+		}
+		items, _, err := eraser.CountItems(ctx, e.Org, ids)
+		e.Items += items
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	held := make(map[uuid.UUID]bool)
+	for _, h := range holds {
+		keeps := false
+		if err := j.EachPage(ctx, h.Org, storage.And(h.Filter, filter), func(records []*storage.Record) error {
+			for _, r := range records {
+				held[r.ID], keeps = true, true
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if keeps {
+			e.Holds = append(e.Holds, h.ID)
+		}
+	}
+	chosen = slices.DeleteFunc(chosen, func(c Chosen) bool {
+		if held[c.ID] {
+			e.Held = append(e.Held, c.ID)
+		}
+		return held[c.ID]
+	})
+	if len(e.Held) == 0 {
+		e.Holds = nil
+	}
+	return chosen, nil
+}
+
+// chooseAgain has erasures choose the records that peers had not brought to the backend before, once they have.
+// The error of one does not keep the others.
+func (l *erasures) chooseAgain(ctx context.Context) (failed error) {
+	for _, e := range l.unfinished() {
+		if e.Filter != nil && len(l.j.Unanswered(e)) == 0 {
+			failed = errors.Join(failed, l.j.UnderHolds(ctx, []string{e.Org}, func(holds []Hold) error { return l.takeLate(ctx, e, holds) }))
+		}
+	}
+	return failed
+}
+
+// takeLate has an erasure take what its filter chooses now and did not before.
+func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error {
+	filter, err := storage.ParseFilter(e.Filter, storage.RequestResponse)
+	if err != nil {
+		return err
+	}
+	found := Erasure{Org: e.Org, Scope: max(e.Scope, storage.EraseContent), RequestedAt: e.RequestedAt}
+	erased := l.records.Load()
+	chosen, err := l.j.choose(ctx, &found, filter, holds, func(r *storage.Record) bool {
+		return erased.scope(r.Key()) >= found.Scope || slices.Contains(e.Held, r.ID)
+	})
+	if err != nil {
+		return err
+	}
+	saved := l.change([]*Erasure{e}, func(e *Erasure) {
+		e.Items += found.Items // take asks for them
+		if err = l.take(e, chosen); err != nil {
+			e.Items -= found.Items
+			return
+		}
+		e.Filter = nil
+		e.Records, e.Bytes = e.Records+found.Records, e.Bytes+found.Bytes
+		for _, id := range found.Holds {
+			if !slices.Contains(e.Holds, id) {
+				e.Holds = append(slices.Clone(e.Holds), id)
+			}
+		}
+		e.Held = slices.Concat(e.Held, found.Held)
+	})
+	return errors.Join(err, saved)
+}

@@ -1,0 +1,280 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/internal/testkit/storagetest"
+	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
+	"github.com/weirhq/weir/storage"
+)
+
+// node is a journal's connection to a backend that it shares with others.
+type node struct {
+	*remote.Backend
+	// writes is closed by write: from then on batches can be written.
+	writes chan struct{}
+	write  func()
+	// older is added to the ages of notes.
+	older atomic.Int64
+}
+
+func (n *node) Write(ctx context.Context, b *storage.Batch) error {
+	select {
+	case <-n.writes:
+		return n.Backend.Write(ctx, b)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (n *node) Notes(ctx context.Context) (map[uuid.UUID]storage.Note, error) {
+	notes, err := n.Backend.Notes(ctx)
+	for id, note := range notes {
+		note.Age += time.Duration(n.older.Load())
+		notes[id] = note
+	}
+	return notes, err
+}
+
+// twoNodes opens two journals with one backend, to which the second one cannot write yet.
+func twoNodes(t *testing.T) (nodes [2]*node, journals [2]*Journal) {
+	t.Helper()
+	server, socket := listening(t, remote.Faults{})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes {
+		writes := make(chan struct{})
+		nodes[i] = &node{Backend: remote.New(socket), writes: writes, write: sync.OnceFunc(func() { close(writes) })}
+		journals[i] = open(t, nodes[i], Options{Dir: t.TempDir()})
+		t.Cleanup(nodes[i].write)
+	}
+	nodes[0].write()
+	return nodes, journals
+}
+
+// waitsForOne reports whether the erasure of a journal waits for one other, which runs here.
+func waitsForOne(t *testing.T, j *Journal) bool {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := j.Erasures("acme")[0]
+	return e.DoneAt == 0 && slices.Equal(j.Unanswered(&e), []string{name})
+}
+
+// exchangeUntil lets journals exchange notes, and go on with erasures, until something is so.
+func exchangeUntil(t *testing.T, what string, ok func() bool, journals ...*Journal) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		for _, j := range journals {
+			j.peers.exchangeNotes(t.Context())
+			signal(j.maintenance.wake)
+		}
+		return ok()
+	})
+}
+
+// appendPersonal appends some records, of which every third is the person's.
+func appendPersonal(t *testing.T, j *Journal) (all []*storage.Record) {
+	t.Helper()
+	for n := range 9 {
+		r, c := personal(n)
+		j.Begin(r)
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// erasurePerson erases whatever the filter chooses of the person.
+func erasurePerson(scope storage.ErasureScope) Erasure {
+	return Erasure{
+		ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: storage.Millis(time.Now()),
+		Filter: fmt.Appendf(nil, `{"request_response_rmt":{"user_id":{"equals":%q}}}`, person),
+	}
+}
+
+// wantErased holds that nothing of the person is left, and that all of the others is there.
+func wantErased(t *testing.T, all []*storage.Record, scope storage.ErasureScope, journals ...*Journal) {
+	t.Helper()
+	for _, j := range journals {
+		if names := holding(t, j.dir, []byte(person)); names != nil {
+			t.Errorf("the person is in %v", names)
+		}
+	}
+	j := journals[0]
+	for _, r := range all {
+		got, err := j.Backend().Request(t.Context(), r.Key())
+		hers := r.UserID == person
+		if gone := hers && scope == storage.EraseRecord; gone != errors.Is(err, storage.ErrNotFound) || !gone && err != nil {
+			t.Fatalf("record %s: %v, %v", r.ID, got, err)
+		}
+		if err == nil && hers && scope == storage.EraseIdentity && got.UserID != "" {
+			t.Errorf("the user is %s", got.UserID)
+		}
+		if c, err := j.Backend().(storage.ContentKeeper).Content(t.Context(), r); (c == nil) != hers || err != nil {
+			t.Errorf("the content of %s: %v, %v", r.ID, c, err)
+		}
+	}
+}
+
+// What another node brings to the backend after an erasure was requested is erased if it ended before, also
+// if either node is killed meanwhile, and is in no file of that node.
+func TestErasureOfWhatAnotherNodeWritesLater(t *testing.T) {
+	for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
+		for _, killed := range []int{-1, 0, 1} {
+			t.Run(fmt.Sprint(scope, " killed ", killed), func(t *testing.T) {
+				nodes, journals := twoNodes(t)
+				all := appendPersonal(t, journals[1])
+				if err := journals[0].Erase(erasurePerson(scope), nil); err != nil {
+					t.Fatal(err)
+				}
+				exchangeUntil(t, "the other node is asked", func() bool {
+					p := &journals[1].peers
+					p.turn.Lock()
+					defer p.turn.Unlock()
+					return len(p.answering) > 0
+				}, journals[0], journals[1])
+				exchangeUntil(t, "the erasure waits for the other node", func() bool { return waitsForOne(t, journals[0]) }, journals[:]...)
+				if killed >= 0 {
+					ended, stop := context.WithCancel(t.Context())
+					stop()
+					journals[killed].Close(ended)
+					journals[killed] = open(t, nodes[killed], Options{Dir: journals[killed].dir})
+				}
+				if e := journals[0].Erasures("acme")[0]; e.DoneAt != 0 {
+					t.Fatalf("the erasure is done without the other node: %+v", e)
+				}
+				nodes[1].write()
+				exchangeUntil(t, "the erasure is done", func() bool {
+					e := journals[0].Erasures("acme")[0]
+					return e.DoneAt != 0 && e.Records == 3 && e.Erased == 3 && e.Filter == nil
+				}, journals[:]...)
+				wantErased(t, all, scope, journals[0], journals[1])
+			})
+		}
+	}
+}
+
+// A node knows what others have erased: it takes no import of it, and writes nothing of a later version, also
+// after a start.
+func TestNodesKnowWhatOthersErase(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	all := appendPersonal(t, journals[1])
+	flush(t, journals[1])
+	var chosen []Chosen
+	for n := 0; n < len(all); n += 3 {
+		chosen = append(chosen, Chosen{ID: all[n].ID, Content: all[n].Content})
+	}
+	done := func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }
+	erase := func(chosen []Chosen) {
+		t.Helper()
+		e := erasurePerson(storage.EraseRecord)
+		e.Records = int64(len(chosen))
+		if err := journals[0].Erase(e, chosen); err != nil {
+			t.Fatal(err)
+		}
+		exchangeUntil(t, "the erasure is done", done, journals[:]...)
+	}
+	erase(chosen[:1])
+	erase(chosen[1:])
+	for _, again := range []bool{false, true} {
+		if again {
+			journals[1].Close(t.Context())
+			journals[1] = open(t, nodes[1], Options{Dir: journals[1].dir})
+		}
+		for n := 0; n < len(all); n += 3 {
+			r, c := personal(n)
+			if journals[1].Claim(t.Context(), r.Key()) || journals[1].Erased(r.Key()) != storage.EraseRecord {
+				t.Fatal("the id can be used again")
+			}
+			if err := journals[1].Append(r, storagetest.Kept(r, c)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flush(t, journals[1])
+		wantErased(t, all, storage.EraseRecord, journals[0], journals[1])
+	}
+	if r, _ := personal(1); journals[1].Erased(r.Key()) != 0 {
+		t.Error("what nobody has erased counts as erased")
+	}
+}
+
+// The version of a record that another node writes before it knows of an erasure is erased, too.
+func TestErasureOfAVersionThatAnotherNodeWritesLater(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	all := appendPersonal(t, journals[0])
+	flush(t, journals[0])
+	var chosen []Chosen
+	for n := 0; n < len(all); n += 3 {
+		r, c := personal(n)
+		if err := journals[1].Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+		chosen = append(chosen, Chosen{ID: r.ID, Content: all[n].Content})
+	}
+	e := erasurePerson(storage.EraseRecord)
+	e.RequestedAt -= storage.Timestamp(2 * patience.Milliseconds()) // the backend does not wait for the other node
+	e.Records = int64(len(chosen))
+	if err := journals[0].Erase(e, chosen); err != nil {
+		t.Fatal(err)
+	}
+	gone := func() bool {
+		_, err := journals[0].Backend().Request(t.Context(), all[0].Key())
+		return errors.Is(err, storage.ErrNotFound)
+	}
+	eventually(t, "the backend has erased the records", gone)
+	nodes[1].write()
+	exchangeUntil(t, "the erasure is done", func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }, journals[:]...)
+	wantErased(t, all, storage.EraseRecord, journals[0], journals[1])
+}
+
+// Nobody waits for a node that has stopped and left nothing behind, nor for ever for one that is gone: the
+// erasure names it.
+func TestErasureWithoutANode(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	all := appendPersonal(t, journals[1])
+	flush(t, journals[1])
+	done := func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }
+	if err := journals[1].Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := journals[0].Erase(erasurePerson(storage.EraseIdentity), nil); err != nil {
+		t.Fatal(err)
+	}
+	exchangeUntil(t, "the erasure is done", done, journals[0])
+	wantErased(t, all, storage.EraseIdentity, journals[0], journals[1])
+
+	journals[1] = open(t, nodes[1], Options{Dir: journals[1].dir})
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	journals[1].Close(ended)
+	if err := journals[0].Erase(erasurePerson(storage.EraseRecord), nil); err != nil {
+		t.Fatal(err)
+	}
+	exchangeUntil(t, "the erasure waits", func() bool { return waitsForOne(t, journals[0]) }, journals[0])
+	if done() {
+		t.Error("the erasure is done without the other node")
+	}
+	nodes[0].older.Store(int64(maxSilence))
+	exchangeUntil(t, "the erasure is done", done, journals[0])
+	if e := journals[0].Erasures("acme")[0]; len(e.Silent) == 0 || slices.Contains(e.Silent, "") {
+		t.Errorf("the erasure names %q", e.Silent)
+	}
+}
