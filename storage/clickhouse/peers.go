@@ -95,7 +95,7 @@ func (b *Backend) ErasedBy(ctx context.Context, journal uuid.UUID, after int64) 
 
 func (b *Backend) addOfNode(ctx context.Context, node uuid.UUID, number int64, text string) error {
 	return b.ofNodes(ctx, "writing what a node tells others to ClickHouse", func(ctx context.Context, conn driver.Conn) error {
-		insert, err := conn.PrepareBatch(marking(ctx), "INSERT INTO nodes (org, node, number, text)")
+		insert, err := conn.PrepareBatch(withMarkSettings(ctx), "INSERT INTO nodes (org, node, number, text)")
 		if err != nil {
 			return err
 		}
