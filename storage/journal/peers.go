@@ -47,8 +47,8 @@ type peers struct {
 	learned map[uuid.UUID]int64
 	// answering are the questions of peers that this journal has read and not answered.
 	answering map[uuid.UUID]question
-	// said is the last note that this journal has left since it was opened.
-	said peerNote
+	// note is this journal's own, as the last exchange has found or left it.
+	note peerNote
 
 	// mu guards the fields.
 	mu sync.Mutex
@@ -115,6 +115,7 @@ func (p *peers) exchange(ctx context.Context) (news bool, err error) {
 			return false, err
 		}
 	}
+	p.note = next
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	news = changed || !maps.EqualFunc(notes, p.notes, func(a, b peerNote) bool {
@@ -161,7 +162,6 @@ func (p *peers) leaveNote(ctx context.Context, n peerNote) error {
 	if err != nil {
 		return err
 	}
-	p.said = n
 	return p.board.LeaveNote(ctx, p.j.identity, string(text))
 }
 
@@ -311,7 +311,7 @@ func (p *peers) leave(ctx context.Context) {
 	if _, err := p.exchange(ctx); err != nil {
 		return
 	}
-	last := p.said
+	last := p.note
 	last.Left = true
 	if err := p.leaveNote(ctx, last); err != nil {
 		p.j.options.logger().Warn("other nodes wait for this one before their erasures are done", zap.Error(err))

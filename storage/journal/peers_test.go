@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -61,6 +62,14 @@ func twoNodes(t *testing.T) (nodes [2]*node, journals [2]*Journal) {
 	}
 	nodes[0].write()
 	return nodes, journals
+}
+
+// kill ends a journal as a kill would: it brings nothing to the backend any more, and says nothing.
+func kill(t *testing.T, j *Journal) {
+	t.Helper()
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	j.Close(ended)
 }
 
 // waitsForOne reports whether the erasure of a journal waits for one other, which runs here.
@@ -151,9 +160,7 @@ func TestErasureOfWhatAnotherNodeWritesLater(t *testing.T) {
 				}, journals[0], journals[1])
 				exchangeUntil(t, "the erasure waits for the other node", func() bool { return waitsForOne(t, journals[0]) }, journals[:]...)
 				if killed >= 0 {
-					ended, stop := context.WithCancel(t.Context())
-					stop()
-					journals[killed].Close(ended)
+					kill(t, journals[killed])
 					journals[killed] = open(t, nodes[killed], Options{Dir: journals[killed].dir})
 				}
 				if e := journals[0].Erasures("acme")[0]; e.DoneAt != 0 {
@@ -262,9 +269,7 @@ func TestErasureWithoutANode(t *testing.T) {
 	wantErased(t, all, storage.EraseIdentity, journals[0], journals[1])
 
 	journals[1] = open(t, nodes[1], Options{Dir: journals[1].dir})
-	ended, stop := context.WithCancel(t.Context())
-	stop()
-	journals[1].Close(ended)
+	kill(t, journals[1])
 	if err := journals[0].Erase(erasurePerson(storage.EraseRecord), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -277,4 +282,42 @@ func TestErasureWithoutANode(t *testing.T) {
 	if e := journals[0].Erasures("acme")[0]; len(e.Silent) == 0 || slices.Contains(e.Silent, "") {
 		t.Errorf("the erasure names %q", e.Silent)
 	}
+}
+
+// A node that stops in peace says all that it has said before, also if it was killed and said nothing since.
+func TestNoteOfANodeThatStops(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	all := appendPersonal(t, journals[0])
+	flush(t, journals[0])
+	nodes[1].write()
+	if err := journals[0].Erase(erasurePerson(storage.EraseRecord), []Chosen{{ID: all[0].ID, Content: all[0].Content}}); err != nil {
+		t.Fatal(err)
+	}
+	exchangeUntil(t, "the erasure is done", func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }, journals[:]...)
+	kill(t, journals[0])
+	before := noteOf(t, nodes[1], journals[0])
+	journals[0] = open(t, nodes[0], Options{Dir: journals[0].dir})
+	if err := journals[0].Connected(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := journals[0].Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := noteOf(t, nodes[1], journals[0])
+	if !after.Left || after.Host == "" || after.Listed == 0 || after.Listed != before.Listed || after.Asked != before.Asked {
+		t.Errorf("it says %+v, and said %+v", after, before)
+	}
+}
+
+// noteOf reads the note of a journal.
+func noteOf(t *testing.T, n *node, j *Journal) (note peerNote) {
+	t.Helper()
+	notes, err := n.Notes(t.Context())
+	if err == nil {
+		err = json.Unmarshal([]byte(notes[j.identity].Text), &note)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return note
 }
