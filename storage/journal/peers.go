@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -94,7 +93,7 @@ func (p *peers) exchange(ctx context.Context) (news bool, err error) {
 	self := p.j.identity
 	own, there := notes[self]
 	if p.published == 0 {
-		if err := p.compareList(ctx, own); err != nil {
+		if err := p.compareList(ctx, notes); err != nil {
 			return false, err
 		}
 	}
@@ -141,6 +140,7 @@ func (p *peers) exchangeNotes(ctx context.Context) (news bool) {
 	return news
 }
 
+// read reads all notes. A node whose note cannot be read has answered nothing.
 func (p *peers) read(ctx context.Context) (map[uuid.UUID]peerNote, error) {
 	found, err := p.board.Notes(ctx)
 	if err != nil {
@@ -148,10 +148,14 @@ func (p *peers) read(ctx context.Context) (map[uuid.UUID]peerNote, error) {
 	}
 	notes := make(map[uuid.UUID]peerNote, len(found))
 	for id, note := range found {
-		n := peerNote{age: note.Age}
+		n := peerNote{}
 		if err := json.Unmarshal([]byte(note.Text), &n); err != nil {
-			return nil, fmt.Errorf("the note of the node %s: %w", id, err)
+			n = peerNote{Host: id.String() + " (its note cannot be read)"}
+			if p.notes[id].Host != n.Host {
+				p.j.options.logger().Error("erasures wait for a node whose note cannot be read: start it, and it leaves another", zap.Stringer("node", id), zap.Error(err))
+			}
 		}
+		n.age = note.Age
 		notes[id] = n
 	}
 	return notes, nil
@@ -166,8 +170,8 @@ func (p *peers) leaveNote(ctx context.Context, n peerNote) error {
 }
 
 // compareList compares the list that the backend has with the journal's file: what it lacks is published
-// once more, and no question has the number of an earlier one.
-func (p *peers) compareList(ctx context.Context, own peerNote) error {
+// once more, and no question has the number of an earlier one, also if the own note is gone.
+func (p *peers) compareList(ctx context.Context, notes map[uuid.UUID]peerNote) error {
 	entries, err := p.board.ErasedBy(ctx, p.j.identity, 0)
 	if err != nil {
 		return err
@@ -175,7 +179,10 @@ func (p *peers) compareList(ctx context.Context, own peerNote) error {
 	l := &p.j.erasures
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked = max(l.asked, own.Asked)
+	l.asked = max(l.asked, notes[p.j.identity].Asked)
+	for _, n := range notes {
+		l.asked = max(l.asked, n.Answered[p.j.identity])
+	}
 	p.listed, p.published = int64(len(entries)), erasedKeyBytes
 	r := l.records.Load()
 	if r == nil || r.key == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -320,4 +321,32 @@ func noteOf(t *testing.T, n *node, j *Journal) (note peerNote) {
 		t.Fatal(err)
 	}
 	return note
+}
+
+// A note that cannot be read stops no node: erasures wait for who left it, and name it. Its own node replaces it.
+func TestNoteThatCannotBeRead(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	broken := uuid.New()
+	if err := nodes[0].LeaveNote(t.Context(), broken, "{"); err != nil {
+		t.Fatal(err)
+	}
+	if err := nodes[0].LeaveNote(t.Context(), journals[1].identity, "{"); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, journals[0])
+	journals[0] = open(t, nodes[0], Options{Dir: journals[0].dir})
+	if err := journals[0].Connected(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	appendPersonal(t, journals[0])
+	flush(t, journals[0])
+	if err := journals[0].Erase(erasurePerson(storage.EraseRecord), nil); err != nil {
+		t.Fatal(err)
+	}
+	nodes[1].write()
+	exchangeUntil(t, "the erasure names the node of the broken note alone", func() bool {
+		e := journals[0].Erasures("acme")[0]
+		waits := journals[0].Unanswered(&e)
+		return e.DoneAt == 0 && len(waits) == 1 && strings.Contains(waits[0], broken.String())
+	}, journals[:]...)
 }
