@@ -96,9 +96,12 @@ func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error
 		return err
 	}
 	found := Erasure{Org: e.Org, Scope: max(e.Scope, storage.EraseContent), RequestedAt: e.RequestedAt}
-	erased := l.records.Load()
+	erased, held := l.records.Load(), make(map[uuid.UUID]bool, len(e.Held))
+	for _, id := range e.Held {
+		held[id] = true
+	}
 	chosen, err := l.j.choose(ctx, &found, filter, holds, func(r *storage.Record) bool {
-		return erased.scope(r.Key()) >= found.Scope || slices.Contains(e.Held, r.ID)
+		return erased.scope(r.Key()) >= found.Scope || held[r.ID]
 	})
 	if err != nil {
 		return err
