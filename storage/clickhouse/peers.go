@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -22,12 +24,21 @@ const nodesTable = `CREATE TABLE IF NOT EXISTS nodes{cluster} (
 ORDER BY (org, node, number)
 SETTINGS {window} = 10000`
 
+// heardOf reads the last note of each node that has left one, or has a mark, and how long ago the server heard of it, in
+// microseconds. The mark of a table has no time.
+const heardOf = `SELECT node, argMaxIf(text, at, noted), if(max(at) = toDateTime64(0, 6, 'UTC'), 0, toUnixTimestamp64Micro(now64(6)) - toUnixTimestamp64Micro(max(at))) FROM (
+	SELECT node, text, left_at AS at, true AS noted FROM nodes WHERE org = '' AND number = 0
+	UNION ALL SELECT node, '', toDateTime64(max(marked_at), 6, 'UTC'), false FROM partitions
+		WHERE org = '' AND partition != '' AND node != toUUID('00000000-0000-0000-0000-000000000000') GROUP BY node
+	UNION ALL SELECT request_id, '', toDateTime64(0, 6, 'UTC'), false FROM records
+		WHERE org = '' AND created_at = toDateTime64('` + markTime + `', 3, 'UTC')
+) GROUP BY node`
+
 // Notes implements storage.Peers.
 func (b *Backend) Notes(ctx context.Context) (notes map[uuid.UUID]storage.Note, err error) {
 	notes = make(map[uuid.UUID]storage.Note)
 	err = b.ofNodes(ctx, "reading the notes of nodes in ClickHouse", func(ctx context.Context, conn driver.Conn) error {
-		return eachRow(ctx, conn, "SELECT node, argMax(text, nodes.left_at), toUnixTimestamp64Micro(now64(6)) - toUnixTimestamp64Micro(max(nodes.left_at)) FROM nodes"+
-			" WHERE org = '' AND number = 0 GROUP BY node", nil, func(rows driver.Rows) error {
+		return eachRow(ctx, conn, heardOf, nil, func(rows driver.Rows) error {
 			var node uuid.UUID
 			var note storage.Note
 			var age int64
@@ -53,7 +64,7 @@ func (b *Backend) syncNoted(ctx context.Context, notes map[uuid.UUID]storage.Not
 		return nil
 	}
 	err := b.ofNodes(ctx, "bringing ClickHouse's replica up to date", func(ctx context.Context, conn driver.Conn) error {
-		for table := range markedTables {
+		for _, table := range append(slices.Collect(maps.Keys(markedTables)), "nodes") {
 			if err := conn.Exec(ctx, syncReplica(table)); err != nil {
 				return err
 			}
@@ -83,11 +94,16 @@ func (b *Backend) AddErased(ctx context.Context, journal uuid.UUID, number int64
 // ErasedBy implements storage.Peers.
 func (b *Backend) ErasedBy(ctx context.Context, journal uuid.UUID, after int64) (entries [][]byte, err error) {
 	err = b.ofNodes(ctx, "reading what a node has erased from ClickHouse", func(ctx context.Context, conn driver.Conn) error {
-		return eachRow(ctx, conn, fmt.Sprintf("SELECT text FROM nodes FINAL WHERE org = '' AND node = '%s' AND number > %d ORDER BY number", journal, after), nil, func(rows driver.Rows) error {
+		return eachRow(ctx, conn, fmt.Sprintf("SELECT number, text FROM nodes FINAL WHERE org = '' AND node = '%s' AND number > %d ORDER BY number", journal, after), nil, func(rows driver.Rows) error {
+			var number int64
 			var text string
-			err := rows.Scan(&text)
-			entries = append(entries, []byte(text))
-			return err
+			if err := rows.Scan(&number, &text); err != nil {
+				return err
+			}
+			if number == after+int64(len(entries))+1 { // else one before it is missing
+				entries = append(entries, []byte(text))
+			}
+			return nil
 		})
 	})
 	return entries, err

@@ -25,6 +25,8 @@ const (
 	renewEvery = time.Hour
 	// maxSilence is the age of a note from which on nobody waits for its journal: the machine may be gone.
 	maxSilence = 7 * 24 * time.Hour
+	// maxAbsence is the age of a note from which on no erasure names its journal.
+	maxAbsence = 30 * 24 * time.Hour
 	// patience is how long an erasure waits for answers before the backend erases what is known. It erases
 	// again once all have answered.
 	patience = 30 * time.Second
@@ -92,7 +94,7 @@ func (p *peers) exchange(ctx context.Context) (news bool, err error) {
 	}
 	self := p.j.identity
 	own, there := notes[self]
-	if p.published == 0 {
+	if p.published == 0 || own.Listed < p.note.Listed || own.Asked < p.note.Asked { // the notes of all may be lost
 		if err := p.compareList(ctx, notes); err != nil {
 			return false, err
 		}
@@ -110,7 +112,7 @@ func (p *peers) exchange(ctx context.Context) (news bool, err error) {
 	next.Asked, next.Listed = asked, p.listed
 	changed := !there || !reflect.DeepEqual(next, own)
 	if changed || own.age > renewEvery {
-		if err := p.leaveNote(ctx, next); err != nil {
+		if err := p.leaveNote(ctx, self, next); err != nil {
 			return false, err
 		}
 	}
@@ -140,7 +142,7 @@ func (p *peers) exchangeNotes(ctx context.Context) (news bool) {
 	return news
 }
 
-// read reads all notes. A node whose note cannot be read has answered nothing.
+// read reads all notes. A node without a note, or whose note cannot be read, has answered nothing.
 func (p *peers) read(ctx context.Context) (map[uuid.UUID]peerNote, error) {
 	found, err := p.board.Notes(ctx)
 	if err != nil {
@@ -149,7 +151,14 @@ func (p *peers) read(ctx context.Context) (map[uuid.UUID]peerNote, error) {
 	notes := make(map[uuid.UUID]peerNote, len(found))
 	for id, note := range found {
 		n := peerNote{}
-		if err := json.Unmarshal([]byte(note.Text), &n); err != nil {
+		if note.Text == "" {
+			n.Host = id.String() + " (of an earlier version, or it ended before it said anything)"
+			if note.Age == 0 {
+				if err := p.leaveNote(ctx, id, n); err != nil { // from now on it has an age
+					return nil, err
+				}
+			}
+		} else if err := json.Unmarshal([]byte(note.Text), &n); err != nil {
 			n = peerNote{Host: id.String() + " (its note cannot be read)"}
 			if p.notes[id].Host != n.Host {
 				p.j.options.logger().Error("erasures wait for a node whose note cannot be read: start it, and it leaves another", zap.Stringer("node", id), zap.Error(err))
@@ -161,12 +170,12 @@ func (p *peers) read(ctx context.Context) (map[uuid.UUID]peerNote, error) {
 	return notes, nil
 }
 
-func (p *peers) leaveNote(ctx context.Context, n peerNote) error {
+func (p *peers) leaveNote(ctx context.Context, journal uuid.UUID, n peerNote) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	return p.board.LeaveNote(ctx, p.j.identity, string(text))
+	return p.board.LeaveNote(ctx, journal, string(text))
 }
 
 // compareList compares the list that the backend has with the journal's file: what it lacks is published
@@ -234,6 +243,9 @@ func (p *peers) answer(ctx context.Context, notes map[uuid.UUID]peerNote) (answe
 		if id == p.j.identity {
 			continue
 		}
+		if n.Listed < p.learned[id] { // it has begun its list anew
+			p.learned[id] = 0
+		}
 		if n.Listed > p.learned[id] {
 			entries, err := p.board.ErasedBy(ctx, id, p.learned[id])
 			if err != nil {
@@ -287,12 +299,12 @@ func (p *peers) unanswered(number int64) (hosts []string) {
 	return hosts
 }
 
-// silent lists the nodes that nobody waits for although they have not left.
+// silent lists the nodes that nobody waits for although they have not left, until they are forgotten.
 func (p *peers) silent() (hosts []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, n := range p.notes {
-		if !n.Left && n.age >= maxSilence {
+	for id, n := range p.notes {
+		if id != p.j.identity && !n.Left && n.age >= maxSilence && n.age < maxAbsence {
 			hosts = append(hosts, n.Host)
 		}
 	}
@@ -320,7 +332,7 @@ func (p *peers) leave(ctx context.Context) {
 	}
 	last := p.note
 	last.Left = true
-	if err := p.leaveNote(ctx, last); err != nil {
+	if err := p.leaveNote(ctx, p.j.identity, last); err != nil {
 		p.j.options.logger().Warn("other nodes wait for this one before their erasures are done", zap.Error(err))
 	}
 }

@@ -314,13 +314,90 @@ func TestNoteOfANodeThatStops(t *testing.T) {
 func noteOf(t *testing.T, n *node, j *Journal) (note peerNote) {
 	t.Helper()
 	notes, err := n.Notes(t.Context())
-	if err == nil {
-		err = json.Unmarshal([]byte(notes[j.identity].Text), &note)
+	if text := notes[j.identity].Text; err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &note)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return note
+}
+
+// An erasure waits for a node that has said nothing, and names it: one of an earlier version.
+func TestErasureBesideANodeWithoutANote(t *testing.T) {
+	server, socket := listening(t, remote.Faults{})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	silent := open(t, struct{ storage.Backend }{remote.New(socket)}, Options{Dir: t.TempDir()})
+	if err := silent.Connected(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := &node{Backend: remote.New(socket), writes: make(chan struct{})}
+	close(n.writes)
+	j := open(t, n, Options{Dir: t.TempDir()})
+	if err := j.Erase(erasurePerson(storage.EraseRecord), nil); err != nil {
+		t.Fatal(err)
+	}
+	exchangeUntil(t, "the erasure names the node", func() bool {
+		e := j.Erasures("acme")[0]
+		waits := j.Unanswered(&e)
+		if e.DoneAt != 0 {
+			t.Fatal("the erasure is done without the node")
+		}
+		return len(waits) == 1 && strings.Contains(waits[0], silent.identity.String())
+	}, j)
+	n.older.Store(int64(maxSilence))
+	exchangeUntil(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 }, j)
+	if e := j.Erasures("acme")[0]; len(e.Silent) != 1 || !strings.Contains(e.Silent[0], silent.identity.String()) {
+		t.Errorf("the erasure names %q", e.Silent)
+	}
+
+	n.older.Store(int64(maxAbsence))
+	if err := j.Erase(erasurePerson(storage.EraseRecord), nil); err != nil {
+		t.Fatal(err)
+	}
+	exchangeUntil(t, "the next erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 }, j)
+	if e := j.Erasures("acme")[0]; len(e.Silent) != 0 {
+		t.Errorf("a month later, an erasure names %q", e.Silent)
+	}
+}
+
+// Nodes whose table was emptied while they run say again what they have erased, and others learn it.
+func TestNotesThatAreLost(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	all := appendPersonal(t, journals[0])
+	flush(t, journals[0])
+	erase := func(r *storage.Record) {
+		t.Helper()
+		e := erasurePerson(storage.EraseRecord)
+		e.Filter = fmt.Appendf(nil, `{"request_response_rmt":{"user_id":{"equals":"nobody"}}}`)
+		if err := journals[0].Erase(e, []Chosen{{ID: r.ID, Content: r.Content}}); err != nil {
+			t.Fatal(err)
+		}
+		exchangeUntil(t, "the erasure is done", func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }, journals[:]...)
+	}
+	erase(all[0])
+	erase(all[1])
+	if err := nodes[0].ForgetNotes(); err != nil {
+		t.Fatal(err)
+	}
+	exchangeUntil(t, "the notes are there again", func() bool { return noteOf(t, nodes[0], journals[0]).Listed > 0 }, journals[:]...)
+	erase(all[2])
+	if journals[1].Erased(all[2].Key()) != storage.EraseRecord {
+		t.Error("the other node does not know what was erased since")
+	}
+	journals[1].Close(t.Context())
+	journals[1] = open(t, nodes[1], Options{Dir: t.TempDir()})
+	if err := journals[1].Connected(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all[:3] {
+		if journals[1].Erased(r.Key()) != storage.EraseRecord {
+			t.Errorf("a new node does not know that %s was erased", r.ID)
+		}
+	}
 }
 
 // A note that cannot be read stops no node: erasures wait for who left it, and name it. Its own node replaces it.

@@ -18,6 +18,11 @@ func testPeers(t *testing.T, open opener) {
 		t.Skip("one journal writes to the backend")
 	}
 	s := start(t, open, b, Contents{})
+	end := storage.Position{Segment: 1}
+	s.write(Batch([]*storage.Record{{ID: uuid.New(), Org: "acme", CreatedAt: storage.Millis(time.Now())}}, end))
+	if notes, err := peers.Notes(t.Context()); err != nil || len(notes) != 1 || notes[journal].Text != "" {
+		t.Fatalf("of a journal without a note: %v, %v", notes, err)
+	}
 	other := uuid.New()
 	for _, text := range []string{"first", "last"} {
 		for _, id := range []uuid.UUID{journal, other} {
@@ -33,6 +38,9 @@ func testPeers(t *testing.T, open opener) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if err := peers.AddErased(t.Context(), journal, int64(len(want))+2, []byte("after one that is missing")); err != nil {
+		t.Fatal(err)
 	}
 	for range 2 {
 		notes, err := peers.Notes(t.Context())
@@ -52,6 +60,6 @@ func testPeers(t *testing.T, open opener) {
 		if got, err := peers.ErasedBy(t.Context(), other, 0); len(got) > 0 || err != nil {
 			t.Errorf("of another journal: %q, %v", got, err)
 		}
-		s.reopen(storage.Position{})
+		s.reopen(end)
 	}
 }

@@ -69,6 +69,9 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (p storage.Position
 	if rand.Float64() < b.faults.Refused {
 		return p, errRefused
 	}
+	if err := b.replace(h.Journal.String()+openedName, nil); err != nil {
+		return p, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.contents, b.done, b.notes = h.Contents, make(map[string]bool), nil

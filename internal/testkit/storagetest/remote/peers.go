@@ -15,6 +15,7 @@ import (
 
 const (
 	noteName   = ".note"
+	openedName = ".opened"
 	erasedName = "%s.%06d.erased" // of the journal, with the number
 )
 
@@ -24,6 +25,13 @@ func (b *Backend) Notes(context.Context) (map[uuid.UUID]storage.Note, error) {
 		return nil, err
 	}
 	notes := make(map[uuid.UUID]storage.Note)
+	opened, err := fs.Glob(os.DirFS(string(b.dir)), "*"+openedName)
+	for _, name := range opened {
+		notes[uuid.MustParse(name[:len(name)-len(openedName)])] = storage.Note{}
+	}
+	if err != nil {
+		return nil, err
+	}
 	files, err := fs.Glob(os.DirFS(string(b.dir)), "*"+noteName)
 	for _, name := range files {
 		text, err := os.ReadFile(b.dir.file(name))
@@ -37,6 +45,22 @@ func (b *Backend) Notes(context.Context) (map[uuid.UUID]storage.Note, error) {
 		notes[uuid.MustParse(name[:len(name)-len(noteName)])] = storage.Note{Text: string(text), Age: time.Since(info.ModTime())}
 	}
 	return notes, err
+}
+
+// ForgetNotes loses all notes and lists, as if somebody had emptied their table.
+func (b *Backend) ForgetNotes() error {
+	for _, pattern := range []string{"*" + noteName, "*.erased"} {
+		files, err := fs.Glob(os.DirFS(string(b.dir)), pattern)
+		if err != nil {
+			return err
+		}
+		for _, name := range files {
+			if err := os.Remove(b.dir.file(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // LeaveNote implements storage.Peers.
