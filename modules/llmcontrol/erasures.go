@@ -74,7 +74,7 @@ var remains = map[storage.ErasureScope][]string{
 const unidentifiedRemains = "earlier versions of the records, if some are among %d bodies in segments that are damaged or from Weir 0.1.0, which do not say whose they are, until content_retention ends"
 
 // clickHouseRemains is what remains in ClickHouse.
-const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups"
+const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; calls that a node took between its start and its first contact with the database, if the erasure was done meanwhile: erase again once it has that"
 
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{
