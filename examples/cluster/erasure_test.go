@@ -55,7 +55,7 @@ http://:{$WEIR_PORT} {
 `
 
 // quickly has the server remove the files that it has replaced after a second.
-const quickly = `<merge_tree><old_parts_lifetime>1</old_parts_lifetime></merge_tree>
+const quickly = `<merge_tree><old_parts_lifetime>1</old_parts_lifetime><max_cleanup_delay_period>1</max_cleanup_delay_period><cleanup_delay_period>1</cleanup_delay_period></merge_tree>
 <users><default><password></password><access_management>1</access_management><networks><ip>::/0</ip></networks></default></users>
 <profiles><default></default></profiles><quotas><default></default></quotas>`
 

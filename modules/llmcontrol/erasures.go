@@ -74,7 +74,7 @@ var remains = map[storage.ErasureScope][]string{
 const unidentifiedRemains = "earlier versions of the records, if some are among %d bodies in segments that are damaged or from Weir 0.1.0, which do not say whose they are, until content_retention ends"
 
 // clickHouseRemains is what remains in ClickHouse.
-const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; calls that a node took between its start and its first contact with the database, if the erasure was done meanwhile: erase again once it has that"
+const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; calls that a node took without reaching the database, until it does: the erasure then goes on, but not if that is a month after requested_at"
 
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{
@@ -104,7 +104,7 @@ func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 	if j.Shared() {
 		d.Remains = append(d.Remains, clickHouseRemains)
 	}
-	if waiting := j.Unanswered(e); e.ID != uuid.Nil && e.DoneAt == 0 && len(waiting) > 0 {
+	if waiting := j.Unflushed(e); e.ID != uuid.Nil && e.DoneAt == 0 && len(waiting) > 0 {
 		d.Remains = append(d.Remains, "what nodes have not written to the database yet or still have in their journals, until they run and say that they have not: "+strings.Join(waiting, ", "))
 	}
 	if len(e.Silent) > 0 {

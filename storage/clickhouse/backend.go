@@ -63,8 +63,8 @@ type Backend struct {
 	// use it.
 	marked map[partition]bool
 
-	// noted are the notes that the replica is up to date with, by node. Notes alone uses it.
-	noted map[uuid.UUID]string
+	// syncedStates are the states that the replica is up to date with, by node. Nodes alone uses it.
+	syncedStates map[uuid.UUID]string
 
 	// trace sees every statement that reads records, for a test.
 	trace func(statement string)

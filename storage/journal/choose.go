@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -78,11 +81,11 @@ func (j *Journal) choose(ctx context.Context, e *Erasure, filter storage.Filter,
 	return chosen, nil
 }
 
-// chooseAgain has erasures choose the records that peers had not brought to the backend before, once they have.
-// The error of one does not keep the others.
+// chooseAgain has erasures choose the records that other nodes had not written to the backend before, once they
+// have. The error of one does not keep the others.
 func (l *erasures) chooseAgain(ctx context.Context) (failed error) {
 	for _, e := range l.unfinished() {
-		if e.Filter != nil && len(l.j.Unanswered(e)) == 0 {
+		if e.Filter != nil && len(l.j.Unflushed(e)) == 0 {
 			failed = errors.Join(failed, l.j.UnderHolds(ctx, []string{e.Org}, func(holds []Hold) error { return l.takeLate(ctx, e, holds) }))
 		}
 	}
@@ -92,6 +95,10 @@ func (l *erasures) chooseAgain(ctx context.Context) (failed error) {
 // takeLate has an erasure take what its filter chooses now and did not before.
 func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error {
 	filter, err := storage.ParseFilter(e.Filter, storage.RequestResponse)
+	if err != nil {
+		return err
+	}
+	encrypted, err := encryptFilter(l.j.nodes.filterKey(), e)
 	if err != nil {
 		return err
 	}
@@ -112,7 +119,7 @@ func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error
 			e.Items -= found.Items
 			return
 		}
-		e.Filter = nil
+		e.Filter, e.EncryptedFilter = nil, encrypted
 		e.Records, e.Bytes = e.Records+found.Records, e.Bytes+found.Bytes
 		for _, id := range found.Holds {
 			if !slices.Contains(e.Holds, id) {
@@ -122,4 +129,49 @@ func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error
 		e.Held = slices.Concat(e.Held, found.Held)
 	})
 	return errors.Join(err, saved)
+}
+
+// reopen has erasures choose once more that did not wait for a node which has joined since: it may bring calls from
+// before they were requested.
+func (l *erasures) reopen(states map[uuid.UUID]nodeState, filterKey []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	joined, oldest := make(map[uuid.UUID]storage.Timestamp), storage.Timestamp(math.MaxInt64)
+	for id, s := range states {
+		if id == l.j.identity || s.JoinedAt == 0 {
+			continue
+		}
+		if joined[id] = s.JoinedAt; l.joined[id] != s.JoinedAt {
+			oldest = min(oldest, s.OldestAt)
+		}
+	}
+	l.unsaved = l.unsaved || !maps.Equal(joined, l.joined)
+	l.joined = joined
+	for i, e := range l.all {
+		if e.EncryptedFilter == nil || e.RequestedAt < oldest {
+			continue
+		}
+		next := *e
+		next.EncryptedFilter = nil
+		if filter, err := decryptFilter(filterKey, e); err != nil {
+			l.j.options.logger().Error("an erasure lacks the key of its filter and cannot choose the calls of a node that has joined: request it again", zap.Stringer("erasure", e.ID), zap.Error(err))
+		} else {
+			next.Filter, next.DoneAt, next.Silent, next.FlushRequest = filter, 0, nil, l.flushRequest+1
+		}
+		l.all[i] = &next
+	}
+	if len(l.all) == 0 || !l.unsaved {
+		return nil
+	}
+	return l.save()
+}
+
+// forgetFilters forgets the filters of erasures that are so old that they wait for no node any more.
+func (l *erasures) forgetFilters() error {
+	l.mu.Lock()
+	old := slices.DeleteFunc(slices.Clone(l.all), func(e *Erasure) bool {
+		return e.EncryptedFilter == nil || l.j.options.now() < e.RequestedAt+storage.Timestamp(maxAbsence.Milliseconds())
+	})
+	l.mu.Unlock()
+	return l.change(old, func(e *Erasure) { e.EncryptedFilter = nil })
 }

@@ -19,6 +19,7 @@ func TestChoosingBesideManyHeldRecords(t *testing.T) {
 	if err := j.Connected(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	j.nodes.states = map[uuid.UUID]nodeState{j.identity: {FilterKey: make([]byte, filterKeyBytes)}}
 	batch := storage.Batch{}
 	var held []uuid.UUID
 	for range 10_000 {

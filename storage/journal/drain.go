@@ -371,8 +371,8 @@ func (dv *delivery) connect(ctx context.Context) bool {
 			was = position
 			err = dv.mark(ctx, host)
 		}
-		if err == nil { // what peers have erased is known before anything is written
-			if _, err = dv.j.peers.exchange(ctx); err != nil {
+		if err == nil { // what other nodes have erased is known before anything is written
+			if _, err = dv.j.nodes.exchange(ctx); err != nil {
 				err = errors.Join(err, dv.j.backend.Close())
 			}
 		}

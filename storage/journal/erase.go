@@ -23,6 +23,9 @@ func (l *erasures) run(ctx context.Context) {
 	if err := l.chooseAgain(ctx); err != nil && ctx.Err() == nil {
 		l.j.options.logger().Error("the calls that other nodes had to write first cannot be chosen to be erased: it is tried again", zap.Error(err))
 	}
+	if err := l.forgetFilters(); err != nil {
+		l.j.options.logger().Error("the filters of old erasures stay, encrypted, until they can be removed", zap.Error(err))
+	}
 	all := l.unfinished()
 	if len(all) == 0 {
 		return
@@ -184,16 +187,16 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 		scope storage.ErasureScope
 	}
 	known, unknown := make(map[kind][]*Erasure), make(map[string][]*Erasure) // the latter by organisation
-	awaits := make(map[uuid.UUID]bool)                                       // of erasures for which some peers may write rows again
+	awaits := make(map[uuid.UUID]bool)                                       // of erasures for which other nodes may write rows again
 	rowsErased := func(e *Erasure) {
 		if e.rowsGone = awaits[e.ID]; !e.rowsGone {
 			l.rowsErased(e)
 		}
 	}
 	for _, e := range all {
-		awaits[e.ID] = len(l.j.Unanswered(e)) > 0
+		awaits[e.ID] = len(l.j.Unflushed(e)) > 0
 		switch {
-		case !e.Find, awaits[e.ID] && (e.rowsGone || l.j.options.now()-e.RequestedAt < storage.Timestamp(patience.Milliseconds())):
+		case !e.Find, awaits[e.ID] && (e.rowsGone || l.j.options.now()-e.RequestedAt < storage.Timestamp(flushTimeout.Milliseconds())):
 		case e.ids == nil:
 			unknown[e.Org] = append(unknown[e.Org], e)
 		default:
@@ -354,7 +357,7 @@ func (l *erasures) finish(ctx context.Context) error {
 	var ready []*Erasure
 	rows := false
 	for _, e := range l.unfinished() {
-		if e.settled() && e.Segment < oldestRaw && len(l.j.Unanswered(e)) == 0 {
+		if e.settled() && e.Segment < oldestRaw && len(l.j.Unflushed(e)) == 0 {
 			ready = append(ready, e)
 			rows = rows || l.needsBackend(e)
 		}
@@ -364,7 +367,7 @@ func (l *erasures) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	silent := l.j.peers.silent()
+	silent := l.j.nodes.silent()
 	return l.change(ready, func(e *Erasure) { e.DoneAt, e.Silent = l.j.options.now(), silent })
 }
 

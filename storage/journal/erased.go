@@ -141,8 +141,8 @@ func (r *erasedRecords) with(dir, org string, ids [][]byte, scope storage.Erasur
 	return next, err
 }
 
-// learn returns r with what another journal has erased.
-func (r *erasedRecords) learn(key string, entries []byte) *erasedRecords {
+// withOthers returns r with what another journal has erased.
+func (r *erasedRecords) withOthers(key string, entries []byte) *erasedRecords {
 	next := &erasedRecords{}
 	if r != nil {
 		*next = *r

@@ -57,12 +57,14 @@ type Erasure struct {
 	// sealed, and so without these, before the erasure is done.
 	Segment uint64 `json:",omitempty"`
 
-	// Filter chooses the records that peers had not brought to the backend when the erasure was
-	// requested. It is nil once they have, or without peers.
+	// Filter chooses the records that other nodes had not written to the backend when the erasure was
+	// requested. It is nil once they have, or without other nodes.
 	Filter json.RawMessage `json:",omitempty"`
-	// Question is the question to the peers that all have to answer, 0 for none. The backend erases the
-	// records again then, because until then peers may write them again.
-	Question int64 `json:",omitempty"`
+	// EncryptedFilter is Filter after that, until no node that joins can bring such records any more.
+	EncryptedFilter []byte `json:",omitempty"`
+	// FlushRequest is the flush that all other nodes have to fulfil, 0 for none. The backend erases the
+	// records again then, because until then nodes may write them again.
+	FlushRequest int64 `json:",omitempty"`
 	// Silent are the nodes that were not waited for.
 	Silent []string `json:",omitempty"`
 
@@ -70,7 +72,7 @@ type Erasure struct {
 	ids []uuid.UUID
 	// unusedErased is true once the backend has erased what only these records needed.
 	unusedErased bool
-	// rowsGone is true once the backend has erased the records, before all peers have answered.
+	// rowsGone is true once the backend has erased the records, before all other nodes have flushed.
 	rowsGone bool
 }
 
@@ -80,10 +82,9 @@ type Chosen struct {
 	Content storage.ContentRef
 }
 
-// Erase begins an erasure of records that the backend has, and that no hold keeps. Those that peers bring to it
-// later Filter chooses. It returns once
-// the erasure is durable: from then on nobody reads the content. Maintenance does the rest, also
-// after a crash.
+// Erase begins an erasure of records that the backend has, and that no hold keeps. Filter chooses those that
+// other nodes write to it later. It returns once the erasure is durable: from then on nobody reads the
+// content. Maintenance does the rest, also after a crash.
 func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 	l := &j.erasures
 	l.mu.Lock()
@@ -92,10 +93,10 @@ func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 		return l.refused
 	}
 	before := l.records.Load()
-	if l.j.peers.board == nil {
+	if l.j.nodes.backend == nil {
 		e.Filter = nil
 	} else {
-		e.Question = l.asked + 1
+		e.FlushRequest = l.flushRequest + 1
 	}
 	if err := l.take(&e, chosen); err != nil {
 		return err
@@ -131,8 +132,8 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 	if len(chosen) == 0 {
 		return nil
 	}
-	if l.j.peers.board != nil {
-		e.Question = l.asked + 1
+	if l.j.nodes.backend != nil {
+		e.FlushRequest = l.flushRequest + 1
 	}
 	if l.needsBackend(e) {
 		if !e.Find || e.ids != nil {
@@ -141,7 +142,7 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 		e.Find = true
 	}
 	// What is appended or sealed from now on has nothing of them.
-	e.DoneAt, e.Scan, e.Segment = 0, true, l.j.log.newestRaw()
+	e.DoneAt, e.Scan, e.Segment, e.unusedErased = 0, true, l.j.log.newestRaw(), false
 	return nil
 }
 
@@ -150,8 +151,8 @@ func (e *Erasure) settled() bool {
 	return e.Filter == nil && !e.Find && !e.Scan && len(e.Left) == 0
 }
 
-// Unanswered lists the nodes for which an erasure waits: they may have calls that the backend does not.
-func (j *Journal) Unanswered(e *Erasure) (hosts []string) { return j.peers.unanswered(e.Question) }
+// Unflushed lists the nodes for which an erasure waits: they may have calls that the backend does not.
+func (j *Journal) Unflushed(e *Erasure) (hosts []string) { return j.nodes.unflushed(e.FlushRequest) }
 
 // needsBackend reports whether an erasure needs the backend: for what it erases of records and
 // conversations, or because the backend keeps content.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // ErasuresName is the file of the erasures in the journal's directory.
@@ -28,12 +30,14 @@ type erasures struct {
 	reach Reach
 	// refused is why no erasure can be created, nil if one can.
 	refused error
-	// asked is the number of the last question to the peers.
-	asked int64
+	// joined is when each node has joined for which reopen has looked.
+	joined map[uuid.UUID]storage.Timestamp
+	// flushRequest is the number of the last flush that was requested of other nodes.
+	flushRequest int64
 	// savedAt is when the file was written last, saving how long that took.
 	savedAt time.Time
 	saving  time.Duration
-	// unsaved is true if segmentErased has changed what the file does not have.
+	// unsaved is true if segmentErased or reopen has changed what the file does not have.
 	unsaved bool
 
 	// deciding is held while it is decided which conversations go as a whole, and for reading while a
@@ -49,6 +53,7 @@ type erasuresText struct {
 	// Generation counts the writes of the file.
 	Generation uint64
 	Erasures   []*Erasure
+	Joined     map[uuid.UUID]storage.Timestamp `json:",omitempty"`
 	// Records is how much of the file of erased records holds.
 	Records erasedFile `json:",omitzero"`
 
@@ -61,7 +66,7 @@ func (l *erasures) open() {
 	if err != nil {
 		l.j.options.logger().Error("the list of erasures cannot be read", zap.Error(err))
 	}
-	l.all, l.reach = t.Erasures, t.reach()
+	l.all, l.joined, l.reach = t.Erasures, t.Joined, t.reach()
 	l.records.Store(t.records)
 	if l.refused = l.j.witness.Compare(ErasuresName, l.reach); l.refused != nil {
 		l.j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(l.refused))
@@ -109,7 +114,7 @@ func (t *erasuresText) write(dir string) error {
 
 // save writes the file anew. It needs the mutex.
 func (l *erasures) save() error {
-	next := erasuresText{Generation: l.reach.Generation + 1, Erasures: l.all}
+	next := erasuresText{Generation: l.reach.Generation + 1, Erasures: l.all, Joined: l.joined}
 	if records := l.records.Load(); records != nil {
 		next.Records = records.file
 	}
@@ -145,28 +150,28 @@ func (l *erasures) change(of []*Erasure, do func(*Erasure)) error {
 	return l.save()
 }
 
-// ask returns the number of the last question to the peers that an erasure needs, and how much of the file of
-// erased records they have to know before they answer it. Erasures from then on need the next question.
-func (l *erasures) ask() (number, file int64) {
+// lastFlush returns the number of the last flush that an erasure needs, and how much of the file of erased records
+// other nodes have to know before they fulfil it. Erasures from then on need the next flush.
+func (l *erasures) lastFlush() (request, file int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.all {
-		l.asked = max(l.asked, e.Question)
+		l.flushRequest = max(l.flushRequest, e.FlushRequest)
 	}
 	if records := l.records.Load(); records != nil {
 		file = records.file.Size
 	}
-	return l.asked, file
+	return l.flushRequest, file
 }
 
-// learn remembers what a peer has erased.
-func (l *erasures) learn(entries [][]byte) {
+// addOthers remembers what another node has erased.
+func (l *erasures) addOthers(parts [][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	records := l.records.Load()
-	for _, entry := range entries {
-		if len(entry) > erasedKeyBytes {
-			records = records.learn(string(entry[:erasedKeyBytes]), entry[erasedKeyBytes:])
+	for _, part := range parts {
+		if len(part) > erasedKeyBytes {
+			records = records.withOthers(string(part[:erasedKeyBytes]), part[erasedKeyBytes:])
 		}
 	}
 	l.records.Store(records)

@@ -163,7 +163,7 @@ func (l *erasures) release(ctx context.Context, e *Erasure, holds []Hold) error 
 	var err error
 	saved := l.change([]*Erasure{e}, func(e *Erasure) {
 		if err = l.take(e, chosen); err == nil {
-			e.Held, e.Holds, e.unusedErased = left, keep, false
+			e.Held, e.Holds = left, keep
 		}
 	})
 	return cmp.Or(err, saved)

@@ -133,7 +133,7 @@ type Journal struct {
 	maintenance maintenance
 	witness     Witness
 	erasures    erasures
-	peers       peers
+	nodes       nodes
 	removals    atomic.Uint64 // see Removals
 	// holding is held while a hold changes, and for reading while something is deleted under holds.
 	holding sync.RWMutex
@@ -162,8 +162,8 @@ func newJournal(b storage.Backend, o Options) *Journal {
 		maintenance: maintenance{wake: make(chan struct{}, 1), ended: make(chan struct{}), turn: make(chan struct{}, 1)},
 	}
 	j.delivery.j, j.maintenance.j, j.witness.j, j.erasures.j = j, j, j, j
-	board, _ := b.(storage.Peers)
-	j.peers = peers{j: j, board: board, learned: make(map[uuid.UUID]int64), answering: make(map[uuid.UUID]question)}
+	shared, _ := b.(storage.Nodes)
+	j.nodes = nodes{j: j, backend: shared, readParts: make(map[uuid.UUID]int64), flushes: make(map[uuid.UUID]pendingFlush)}
 	j.log.dir, j.log.options, j.log.mu, j.log.wake = o.Dir, &j.options, &j.mu, j.delivery.wake
 	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
 	o = o.withDefaults()
@@ -226,6 +226,9 @@ func (j *Journal) start(ctx context.Context) error {
 	unapplied, err := j.replay()
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
+	}
+	if j.log.newestRaw() == 0 {
+		j.nodes.oldestAt = j.options.now()
 	}
 	j.restoreHeld(s.Held)
 	if forgotten {
@@ -342,7 +345,7 @@ func (j *Journal) Close(ctx context.Context) error {
 	j.delivery.stop()
 	<-j.delivery.ended
 	<-j.maintenance.ended
-	j.peers.leave(ctx)
+	j.nodes.leave(ctx)
 	err := j.backend.Close()
 	j.shut()
 	return err

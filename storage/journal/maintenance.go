@@ -58,7 +58,7 @@ func (m *maintenance) run(ctx context.Context) {
 		case <-tick.C:
 		case <-m.wake:
 		case <-exchange.C:
-			if !m.j.peers.exchangeNotes(ctx) {
+			if !m.j.nodes.tryExchange(ctx) {
 				continue
 			}
 		}

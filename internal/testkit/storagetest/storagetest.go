@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"responses", testResponses},
 		{"spans", testSpans},
 		{"journals", testJournals},
-		{"peers", testPeers},
+		{"nodes", testNodes},
 		{"same id", testSameID},
 		{"unavailable", testUnavailable},
 		{"not found", testNotFound},

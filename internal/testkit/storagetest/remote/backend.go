@@ -318,5 +318,5 @@ func (b *Backend) Close() error {
 var (
 	_ storage.Backend       = (*Backend)(nil)
 	_ storage.ContentKeeper = (*Backend)(nil)
-	_ storage.Peers         = (*Backend)(nil)
+	_ storage.Nodes         = (*Backend)(nil)
 )

@@ -34,7 +34,7 @@ func TestErasureNoLongerWaitsForANodeThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.LeaveNote(t.Context(), node, `{"Host":"gone","Listed":3}`); err != nil {
+	if err := b.SaveNode(t.Context(), node, `{"Host":"gone","ErasedParts":3}`); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := clickhouse.Open(&o)
@@ -45,16 +45,16 @@ func TestErasureNoLongerWaitsForANodeThatIsGone(t *testing.T) {
 	if err := conn.Exec(t.Context(), "INSERT INTO nodes"+strings.ReplaceAll(statement, "…", node.String())); err != nil {
 		t.Fatal(err)
 	}
-	notes, err := b.Notes(t.Context())
+	nodes, err := b.Nodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var note struct {
-		Host   string
-		Listed int64
-		Left   bool
+	var state struct {
+		Host        string
+		ErasedParts int64
+		Left        bool
 	}
-	if err := json.Unmarshal([]byte(notes[node].Text), &note); err != nil || note.Host != "gone" || note.Listed != 3 || !note.Left {
-		t.Errorf("it says %q, %v", notes[node].Text, err)
+	if err := json.Unmarshal([]byte(nodes[node].State), &state); err != nil || state.Host != "gone" || state.ErasedParts != 3 || !state.Left {
+		t.Errorf("its state is %q, %v", nodes[node].State, err)
 	}
 }

@@ -26,8 +26,17 @@ type node struct {
 	// writes is closed by write: from then on batches can be written.
 	writes chan struct{}
 	write  func()
-	// older is added to the ages of notes.
+	// cut is true while the backend cannot be reached.
+	cut atomic.Bool
+	// older is added to the ages of states.
 	older atomic.Int64
+}
+
+func (n *node) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
+	if n.cut.Load() {
+		return storage.Position{}, storage.ErrUnavailable
+	}
+	return n.Backend.Open(ctx, h)
 }
 
 func (n *node) Write(ctx context.Context, b *storage.Batch) error {
@@ -39,13 +48,13 @@ func (n *node) Write(ctx context.Context, b *storage.Batch) error {
 	}
 }
 
-func (n *node) Notes(ctx context.Context) (map[uuid.UUID]storage.Note, error) {
-	notes, err := n.Backend.Notes(ctx)
-	for id, note := range notes {
-		note.Age += time.Duration(n.older.Load())
-		notes[id] = note
+func (n *node) Nodes(ctx context.Context) (map[uuid.UUID]storage.Node, error) {
+	nodes, err := n.Backend.Nodes(ctx)
+	for id, node := range nodes {
+		node.Age += time.Duration(n.older.Load())
+		nodes[id] = node
 	}
-	return notes, err
+	return nodes, err
 }
 
 // twoNodes opens two journals with one backend, to which the second one cannot write yet.
@@ -81,15 +90,15 @@ func waitsForOne(t *testing.T, j *Journal) bool {
 		t.Fatal(err)
 	}
 	e := j.Erasures("acme")[0]
-	return e.DoneAt == 0 && slices.Equal(j.Unanswered(&e), []string{name})
+	return e.DoneAt == 0 && slices.Equal(j.Unflushed(&e), []string{name})
 }
 
-// exchangeUntil lets journals exchange notes, and go on with erasures, until something is so.
+// exchangeUntil lets journals exchange their states, and go on with erasures, until something is so.
 func exchangeUntil(t *testing.T, what string, ok func() bool, journals ...*Journal) {
 	t.Helper()
 	eventually(t, what, func() bool {
 		for _, j := range journals {
-			j.peers.exchangeNotes(t.Context())
+			j.nodes.tryExchange(t.Context())
 			signal(j.maintenance.wake)
 		}
 		return ok()
@@ -153,11 +162,11 @@ func TestErasureOfWhatAnotherNodeWritesLater(t *testing.T) {
 				if err := journals[0].Erase(erasurePerson(scope), nil); err != nil {
 					t.Fatal(err)
 				}
-				exchangeUntil(t, "the other node is asked", func() bool {
-					p := &journals[1].peers
-					p.turn.Lock()
-					defer p.turn.Unlock()
-					return len(p.answering) > 0
+				exchangeUntil(t, "the other node flushes", func() bool {
+					n := &journals[1].nodes
+					n.turn.Lock()
+					defer n.turn.Unlock()
+					return len(n.flushes) > 0
 				}, journals[0], journals[1])
 				exchangeUntil(t, "the erasure waits for the other node", func() bool { return waitsForOne(t, journals[0]) }, journals[:]...)
 				if killed >= 0 {
@@ -237,7 +246,7 @@ func TestErasureOfAVersionThatAnotherNodeWritesLater(t *testing.T) {
 		chosen = append(chosen, Chosen{ID: r.ID, Content: all[n].Content})
 	}
 	e := erasurePerson(storage.EraseRecord)
-	e.RequestedAt -= storage.Timestamp(2 * patience.Milliseconds()) // the backend does not wait for the other node
+	e.RequestedAt -= storage.Timestamp(2 * flushTimeout.Milliseconds()) // the backend does not wait for the other node
 	e.Records = int64(len(chosen))
 	if err := journals[0].Erase(e, chosen); err != nil {
 		t.Fatal(err)
@@ -285,8 +294,120 @@ func TestErasureWithoutANode(t *testing.T) {
 	}
 }
 
-// A node that stops in peace says all that it has said before, also if it was killed and said nothing since.
-func TestNoteOfANodeThatStops(t *testing.T) {
+// A node that takes calls while it cannot reach the backend, and for which nobody waits, because it is new, has left or
+// was silent, has them erased once it joins: the erasure that was done goes on. Meanwhile no file names the person.
+func TestErasureGoesOnWhenANodeJoins(t *testing.T) {
+	for name, c := range map[string]struct{ isNew, silent, killed bool }{
+		"new":            {isNew: true},
+		"new and killed": {isNew: true, killed: true},
+		"left":           {},
+		"silent":         {silent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes, journals := twoNodes(t)
+			nodes[1].write()
+			if c.silent {
+				kill(t, journals[1])
+			} else if err := journals[1].Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			nodes[1].cut.Store(true)
+			options := Options{Dir: journals[1].dir, firstSegment: 1}
+			if c.isNew {
+				options.Dir = t.TempDir()
+			}
+			start := func() {
+				t.Helper()
+				j, err := Open(t.Context(), nodes[1], options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { j.Close(t.Context()) })
+				journals[1] = j
+			}
+			start()
+			all := appendPersonal(t, journals[1])
+			if err := journals[0].Erase(erasurePerson(storage.EraseRecord), nil); err != nil {
+				t.Fatal(err)
+			}
+			if c.silent {
+				nodes[0].older.Store(int64(maxSilence))
+			}
+			done := func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }
+			exchangeUntil(t, "the erasure is done without the node", done, journals[0])
+			nodes[0].older.Store(0)
+			if names := holding(t, journals[0].dir, []byte(person)); names != nil {
+				t.Errorf("the person is in %v", names)
+			}
+			if c.killed {
+				kill(t, journals[1])
+				start()
+			}
+			if c.silent {
+				nodes[1].older.Store(int64(maxSilence))
+			}
+			nodes[1].cut.Store(false)
+			eventually(t, "the node joins", func() bool {
+				signal(journals[1].delivery.wake)
+				return journals[1].delivery.isConnected()
+			})
+			nodes[1].older.Store(0)
+			exchangeUntil(t, "the erasure is done again", func() bool { return done() && journals[0].Erasures("acme")[0].Records == 3 }, journals[:]...)
+			wantErased(t, all, storage.EraseRecord, journals[0], journals[1])
+		})
+	}
+}
+
+// A node that joins with calls that are all later than an erasure has nothing that this chooses.
+func TestErasureStaysDoneWhenANodeJoins(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	if err := journals[1].Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e := erasurePerson(storage.EraseRecord)
+	e.RequestedAt -= 1000
+	if err := journals[0].Erase(e, nil); err != nil {
+		t.Fatal(err)
+	}
+	done := func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }
+	exchangeUntil(t, "the erasure is done", done, journals[0])
+	joined := open(t, nodes[1], Options{Dir: t.TempDir()})
+	exchangeUntil(t, "the node is known", func() bool {
+		l := &journals[0].erasures
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.joined[joined.identity] != 0
+	}, journals[0])
+	if e := journals[0].Erasures("acme")[0]; e.DoneAt == 0 || e.EncryptedFilter == nil {
+		t.Errorf("the erasure goes on: %+v", e)
+	}
+}
+
+// The filter of an erasure that is done stays no longer than a node that joins may bring what it chooses.
+func TestFilterOfAnErasureIsForgotten(t *testing.T) {
+	_, journals := twoNodes(t)
+	if err := journals[1].Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e := erasurePerson(storage.EraseRecord)
+	for _, age := range []time.Duration{maxAbsence - time.Hour, maxAbsence} {
+		e.ID, e.RequestedAt = uuid.New(), storage.Millis(time.Now().Add(-age))
+		if err := journals[0].Erase(e, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exchangeUntil(t, "the older filter is forgotten", func() bool {
+		all := journals[0].Erasures("acme") // the newest first
+		return all[0].DoneAt != 0 && all[0].Filter == nil && all[0].EncryptedFilter == nil
+	}, journals[0])
+	if e := journals[0].Erasures("acme")[1]; e.DoneAt == 0 || e.EncryptedFilter == nil {
+		t.Errorf("the newer one has %+v", e)
+	}
+}
+
+// The state of a node that stops in peace has all that it had before, also if it was killed and saved nothing since.
+func TestStateOfANodeThatStops(t *testing.T) {
 	nodes, journals := twoNodes(t)
 	all := appendPersonal(t, journals[0])
 	flush(t, journals[0])
@@ -296,7 +417,7 @@ func TestNoteOfANodeThatStops(t *testing.T) {
 	}
 	exchangeUntil(t, "the erasure is done", func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }, journals[:]...)
 	kill(t, journals[0])
-	before := noteOf(t, nodes[1], journals[0])
+	before := stateOf(t, nodes[1], journals[0])
 	journals[0] = open(t, nodes[0], Options{Dir: journals[0].dir})
 	if err := journals[0].Connected(t.Context()); err != nil {
 		t.Fatal(err)
@@ -304,27 +425,27 @@ func TestNoteOfANodeThatStops(t *testing.T) {
 	if err := journals[0].Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	after := noteOf(t, nodes[1], journals[0])
-	if !after.Left || after.Host == "" || after.Listed == 0 || after.Listed != before.Listed || after.Asked != before.Asked {
-		t.Errorf("it says %+v, and said %+v", after, before)
+	after := stateOf(t, nodes[1], journals[0])
+	if !after.Left || after.Host == "" || after.ErasedParts == 0 || after.ErasedParts != before.ErasedParts || after.FlushRequest != before.FlushRequest {
+		t.Errorf("it is %+v, and was %+v", after, before)
 	}
 }
 
-// noteOf reads the note of a journal.
-func noteOf(t *testing.T, n *node, j *Journal) (note peerNote) {
+// stateOf reads the state of a journal.
+func stateOf(t *testing.T, n *node, j *Journal) (state nodeState) {
 	t.Helper()
-	notes, err := n.Notes(t.Context())
-	if text := notes[j.identity].Text; err == nil && text != "" {
-		err = json.Unmarshal([]byte(text), &note)
+	nodes, err := n.Nodes(t.Context())
+	if text := nodes[j.identity].State; err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &state)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return note
+	return state
 }
 
-// An erasure waits for a node that has said nothing, and names it: one of an earlier version.
-func TestErasureBesideANodeWithoutANote(t *testing.T) {
+// An erasure waits for a node that has saved no state, and names it: one of an earlier version.
+func TestErasureBesideANodeWithoutAState(t *testing.T) {
 	server, socket := listening(t, remote.Faults{})
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -341,7 +462,7 @@ func TestErasureBesideANodeWithoutANote(t *testing.T) {
 	}
 	exchangeUntil(t, "the erasure names the node", func() bool {
 		e := j.Erasures("acme")[0]
-		waits := j.Unanswered(&e)
+		waits := j.Unflushed(&e)
 		if e.DoneAt != 0 {
 			t.Fatal("the erasure is done without the node")
 		}
@@ -363,8 +484,8 @@ func TestErasureBesideANodeWithoutANote(t *testing.T) {
 	}
 }
 
-// Nodes whose table was emptied while they run say again what they have erased, and others learn it.
-func TestNotesThatAreLost(t *testing.T) {
+// Nodes whose table was emptied while they run save again what they have erased, and others read it.
+func TestStatesThatAreLost(t *testing.T) {
 	nodes, journals := twoNodes(t)
 	nodes[1].write()
 	all := appendPersonal(t, journals[0])
@@ -380,10 +501,10 @@ func TestNotesThatAreLost(t *testing.T) {
 	}
 	erase(all[0])
 	erase(all[1])
-	if err := nodes[0].ForgetNotes(); err != nil {
+	if err := nodes[0].ForgetNodes(); err != nil {
 		t.Fatal(err)
 	}
-	exchangeUntil(t, "the notes are there again", func() bool { return noteOf(t, nodes[0], journals[0]).Listed > 0 }, journals[:]...)
+	exchangeUntil(t, "the states are there again", func() bool { return stateOf(t, nodes[0], journals[0]).ErasedParts > 0 }, journals[:]...)
 	erase(all[2])
 	if journals[1].Erased(all[2].Key()) != storage.EraseRecord {
 		t.Error("the other node does not know what was erased since")
@@ -400,14 +521,14 @@ func TestNotesThatAreLost(t *testing.T) {
 	}
 }
 
-// A note that cannot be read stops no node: erasures wait for who left it, and name it. Its own node replaces it.
-func TestNoteThatCannotBeRead(t *testing.T) {
+// A state that cannot be read stops no node: erasures wait for its node, and name it. The node itself replaces it.
+func TestStateThatCannotBeRead(t *testing.T) {
 	nodes, journals := twoNodes(t)
 	broken := uuid.New()
-	if err := nodes[0].LeaveNote(t.Context(), broken, "{"); err != nil {
+	if err := nodes[0].SaveNode(t.Context(), broken, "{"); err != nil {
 		t.Fatal(err)
 	}
-	if err := nodes[0].LeaveNote(t.Context(), journals[1].identity, "{"); err != nil {
+	if err := nodes[0].SaveNode(t.Context(), journals[1].identity, "{"); err != nil {
 		t.Fatal(err)
 	}
 	kill(t, journals[0])
@@ -421,9 +542,9 @@ func TestNoteThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes[1].write()
-	exchangeUntil(t, "the erasure names the node of the broken note alone", func() bool {
+	exchangeUntil(t, "the erasure names the node of the broken state alone", func() bool {
 		e := journals[0].Erasures("acme")[0]
-		waits := journals[0].Unanswered(&e)
+		waits := journals[0].Unflushed(&e)
 		return e.DoneAt == 0 && len(waits) == 1 && strings.Contains(waits[0], broken.String())
 	}, journals[:]...)
 }

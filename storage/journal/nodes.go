@@ -1,0 +1,368 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+const (
+	// exchangeEvery is how often a node reads the states of the others.
+	exchangeEvery = time.Second
+	// renewEvery is how often it saves a state that has not changed.
+	renewEvery = time.Hour
+	// maxSilence is the age of a state from which on nobody waits for its node: the machine may be gone.
+	maxSilence = 7 * 24 * time.Hour
+	// maxAbsence is the age of a state from which on no erasure names its node, and how long an erasure can
+	// choose again for a node that joins.
+	maxAbsence = 30 * 24 * time.Hour
+	// flushTimeout is how long an erasure waits for flushes before the backend erases what is known. It erases
+	// again after them.
+	flushTimeout = 30 * time.Second
+)
+
+// nodes are the journals that write to the backend, of which this is one. By its state, a node says what it has
+// erased, and requests flushes: every other node writes to the backend all that it had when it read the
+// request, and deletes it from its raw segments. A node that has flushed also knows what the requesting node
+// has erased.
+type nodes struct {
+	j       *Journal
+	backend storage.Nodes // nil if the journal is the backend's only one
+	// oldestAt is when calls were first appended that are in no sealed segment: 0 if some are from before this
+	// process. It never changes.
+	oldestAt storage.Timestamp
+
+	// turn is held while states are exchanged. It guards the fields up to mu.
+	turn sync.Mutex
+	// parts is how many parts the backend has of what this node has erased. published is how many bytes of the
+	// file they have, 0 before the first exchange.
+	parts, published int64
+	// readParts is how many parts this node has read of what each other node has erased.
+	readParts map[uuid.UUID]int64
+	// flushes are the requests of other nodes that are not fulfilled yet.
+	flushes map[uuid.UUID]pendingFlush
+	// state is this node's, as the last exchange has found or saved it.
+	state nodeState
+
+	// mu guards the fields.
+	mu sync.Mutex
+	// states are those of all nodes, as they were read last, nil before the first exchange. The map never
+	// changes.
+	states map[uuid.UUID]nodeState
+	// failing is true if the last exchange has failed.
+	failing bool
+}
+
+// pendingFlush is a request that is fulfilled once no raw segment up to one is left.
+type pendingFlush struct {
+	request int64
+	segment uint64
+}
+
+// nodeState is what a node tells the others, as JSON.
+type nodeState struct {
+	// Host is where it runs.
+	Host string
+	// JoinedAt is when nobody waited for it before: it is new, had left, or was silent. The calls that it
+	// brought along are from OldestAt on.
+	JoinedAt, OldestAt storage.Timestamp `json:",omitempty"`
+	// FlushRequest is the number of the last flush that it has requested, ErasedParts how many parts there are
+	// of what it has erased.
+	FlushRequest, ErasedParts int64 `json:",omitempty"`
+	// Flushed are the last requests of other nodes that it has fulfilled.
+	Flushed map[uuid.UUID]int64 `json:",omitempty"`
+	// FilterKey encrypts the filters of its erasures that are done.
+	FilterKey []byte `json:",omitempty"`
+	// Left is true once it has ended without leaving anything behind.
+	Left bool `json:",omitempty"`
+
+	age time.Duration
+}
+
+// exchange reads the states of all nodes, and saves this node's if it has changed. changed is true if any has.
+func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
+	if n.backend == nil {
+		return false, nil
+	}
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	states, err := n.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	self := n.j.identity
+	before, isSaved := states[self]
+	if n.published == 0 || before.ErasedParts < n.state.ErasedParts || before.FlushRequest < n.state.FlushRequest { // all states may be lost
+		if err := n.compareErased(ctx, states); err != nil {
+			return false, err
+		}
+	}
+	next := before
+	next.Host, _ = os.Hostname()
+	if before.JoinedAt == 0 || before.Left || before.age >= maxSilence {
+		next.JoinedAt, next.OldestAt, next.Left = n.j.options.now(), n.oldestAt, false
+	}
+	if len(next.FilterKey) != filterKeyBytes {
+		if next.FilterKey = n.state.FilterKey; next.FilterKey == nil {
+			next.FilterKey = make([]byte, filterKeyBytes)
+			rand.Read(next.FilterKey)
+		}
+	}
+	if next.Flushed, err = n.flush(ctx, states); err != nil {
+		return false, err
+	}
+	if err := n.j.erasures.reopen(states, next.FilterKey); err != nil {
+		return false, err
+	}
+	request, file := n.j.erasures.lastFlush()
+	if err := n.publish(ctx, file); err != nil {
+		return false, err
+	}
+	next.FlushRequest, next.ErasedParts = request, n.parts
+	changed = !isSaved || !reflect.DeepEqual(next, before)
+	if changed || before.age > renewEvery {
+		if err := n.save(ctx, self, next); err != nil {
+			return false, err
+		}
+	}
+	n.state = next
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	changed = changed || !maps.EqualFunc(states, n.states, func(a, b nodeState) bool {
+		a.age, b.age = 0, 0
+		return reflect.DeepEqual(a, b)
+	})
+	n.states = states
+	return changed, nil
+}
+
+// tryExchange is exchange for maintenance, which tries again a second later.
+func (n *nodes) tryExchange(ctx context.Context) (changed bool) {
+	if n.backend == nil || !n.j.delivery.isConnected() {
+		return false
+	}
+	changed, err := n.exchange(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil && !n.failing && ctx.Err() == nil {
+		n.j.options.logger().Error("what other nodes have erased is not known: it is tried again each second", zap.Error(err))
+	}
+	n.failing = err != nil
+	return changed
+}
+
+// read reads all states. A node without a state, or whose state cannot be read, has flushed nothing.
+func (n *nodes) read(ctx context.Context) (map[uuid.UUID]nodeState, error) {
+	found, err := n.backend.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states := make(map[uuid.UUID]nodeState, len(found))
+	for id, node := range found {
+		s := nodeState{}
+		if node.State == "" {
+			s.Host = id.String() + " (of an earlier version, or it ended before it saved its state)"
+			if node.Age == 0 {
+				if err := n.save(ctx, id, s); err != nil { // from now on it has an age
+					return nil, err
+				}
+			}
+		} else if err := json.Unmarshal([]byte(node.State), &s); err != nil {
+			s = nodeState{Host: id.String() + " (its state cannot be read)"}
+			if n.states[id].Host != s.Host {
+				n.j.options.logger().Error("erasures wait for a node whose state cannot be read: start it, and it saves another", zap.Stringer("node", id), zap.Error(err))
+			}
+		}
+		s.age = node.Age
+		states[id] = s
+	}
+	return states, nil
+}
+
+func (n *nodes) save(ctx context.Context, node uuid.UUID, s nodeState) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return n.backend.SaveNode(ctx, node, string(text))
+}
+
+// compareErased compares what the backend has of what this node has erased with the journal's file. What it
+// lacks is published once more. No flush has the number of an earlier one, also if this node's state is gone.
+func (n *nodes) compareErased(ctx context.Context, states map[uuid.UUID]nodeState) error {
+	parts, err := n.backend.ErasedBy(ctx, n.j.identity, 0)
+	if err != nil {
+		return err
+	}
+	l := &n.j.erasures
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flushRequest = max(l.flushRequest, states[n.j.identity].FlushRequest)
+	for _, s := range states {
+		l.flushRequest = max(l.flushRequest, s.Flushed[n.j.identity])
+	}
+	n.parts, n.published = int64(len(parts)), erasedKeyBytes
+	r := l.records.Load()
+	if r == nil || r.key == nil {
+		return nil
+	}
+	var published erasedSet
+	for _, part := range parts {
+		if len(part) > erasedKeyBytes && bytes.Equal(part[:erasedKeyBytes], r.key) {
+			published = published.with(part[erasedKeyBytes:])
+		}
+	}
+	if len(published.lacking(r.set)) == 0 {
+		n.published = r.file.Size
+	}
+	return nil
+}
+
+// publish adds to what the backend has of the file of erased records, up to a size.
+func (n *nodes) publish(ctx context.Context, size int64) error {
+	if size <= n.published {
+		return nil
+	}
+	f, err := os.Open(filepath.Join(n.j.dir, erasedName))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	part := make([]byte, erasedKeyBytes+size-n.published)
+	if err := readAt(f, part[:erasedKeyBytes], 0); err != nil {
+		return err
+	}
+	if err := readAt(f, part[erasedKeyBytes:], n.published); err != nil {
+		return err
+	}
+	if err := n.backend.AddErased(ctx, n.j.identity, n.parts+1, part); err != nil {
+		n.published = 0 // the backend may have the part all the same: compareErased asks
+		return err
+	}
+	n.parts++
+	n.published = size
+	return nil
+}
+
+// flush reads what other nodes have erased, begins the flushes that they request, and returns the last requests
+// that are fulfilled.
+func (n *nodes) flush(ctx context.Context, states map[uuid.UUID]nodeState) (flushed map[uuid.UUID]int64, err error) {
+	flushed = maps.Clone(states[n.j.identity].Flushed)
+	begins := false
+	for id, s := range states {
+		if id == n.j.identity {
+			continue
+		}
+		if s.ErasedParts < n.readParts[id] { // the table was emptied
+			n.readParts[id] = 0
+		}
+		if s.ErasedParts > n.readParts[id] {
+			parts, err := n.backend.ErasedBy(ctx, id, n.readParts[id])
+			if err != nil {
+				return nil, err
+			}
+			n.j.erasures.addOthers(parts)
+			n.readParts[id] += int64(len(parts))
+		}
+		if _, runs := n.flushes[id]; !runs && s.FlushRequest > flushed[id] && s.ErasedParts <= n.readParts[id] {
+			n.flushes[id] = pendingFlush{s.FlushRequest, n.j.log.newestRaw()}
+			begins = true
+		}
+	}
+	if begins {
+		n.j.log.turn.Lock()
+		if s := n.j.log.active; s != nil {
+			n.j.log.close(s) // the drain wakes maintenance when the backend has all of it
+		}
+		n.j.log.turn.Unlock()
+	}
+	oldest := n.j.log.oldestRaw()
+	for id, f := range n.flushes {
+		if f.segment < oldest {
+			if flushed == nil {
+				flushed = make(map[uuid.UUID]int64)
+			}
+			flushed[id] = f.request
+			delete(n.flushes, id)
+		}
+	}
+	return flushed, nil
+}
+
+// filterKey is the key of encrypted filters, as the backend has it.
+func (n *nodes) filterKey() []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.states[n.j.identity].FilterKey
+}
+
+// unflushed lists the nodes that have not fulfilled a request, without those that have left or are silent.
+// Before the states were read with the request among them, nobody knows which nodes there are.
+func (n *nodes) unflushed(request int64) (hosts []string) {
+	if n.backend == nil || request == 0 {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.states[n.j.identity].FlushRequest < request {
+		return []string{"all other nodes"}
+	}
+	for id, s := range n.states {
+		if id != n.j.identity && !s.Left && s.age < maxSilence && s.Flushed[n.j.identity] < request {
+			hosts = append(hosts, s.Host)
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+// silent lists the nodes that nobody waits for although they have not left, until they are forgotten.
+func (n *nodes) silent() (hosts []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, s := range n.states {
+		if id != n.j.identity && !s.Left && s.age >= maxSilence && s.age < maxAbsence {
+			hosts = append(hosts, s.Host)
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+// leave says that the node has ended, if it leaves nothing behind. Nothing else of it runs any more.
+func (n *nodes) leave(ctx context.Context) {
+	if n.backend == nil || ctx.Err() != nil || !n.j.delivery.isConnected() {
+		return
+	}
+	m := &n.j.maintenance
+	m.sealer.noContent, m.sealer.erased = true, n.j.erasures.records.Load()
+	for _, s := range m.deliveredSegments() {
+		if err := m.seal(ctx, &m.sealer, s); err != nil {
+			return
+		}
+	}
+	if n.j.log.newestRaw() > 0 {
+		return
+	}
+	if _, err := n.exchange(ctx); err != nil {
+		return
+	}
+	last := n.state
+	last.Left = true
+	if err := n.save(ctx, n.j.identity, last); err != nil {
+		n.j.options.logger().Warn("other nodes wait for this one before their erasures are done", zap.Error(err))
+	}
+}
