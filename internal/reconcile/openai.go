@@ -68,9 +68,19 @@ func (o *openAI) read(ctx context.Context, path string, groupBy []string, each f
 
 func (o *openAI) readUsage(ctx context.Context, endpoint string, groupBy ...string) error {
 	return o.read(ctx, "/v1/organization/usage/"+endpoint, append(groupBy, "model", "project_id", "api_key_id"), func(day Day, result gjson.Result) error {
-		n, err := counts(result, "input_tokens", "input_cached_tokens", "input_cache_write_tokens", "output_tokens", "num_model_requests")
+		n, err := counts(result, "input_tokens", "input_cached_tokens", "output_tokens", "num_model_requests",
+			"input_uncached_tokens", "input_cache_write_tokens", "input_cache_write_12h_tokens")
 		if err != nil {
 			return err
+		}
+		// input_tokens has all of the input. input_cache_write_tokens has all writes beside
+		// input_cache_write_30m_tokens, and without it only those for 30 minutes: so version 3.57.0 of OpenAI's
+		// library for Python and the reference before it say.
+		input := n[4]
+		if result.Get("input_uncached_tokens").Type == gjson.Null {
+			if input = n[0] - n[1] - n[5]; result.Get("input_cache_write_30m_tokens").Type == gjson.Null {
+				input -= n[6]
+			}
 		}
 		tier := result.Get("service_tier").Str
 		if result.Get("batch").Bool() {
@@ -78,7 +88,7 @@ func (o *openAI) readUsage(ctx context.Context, endpoint string, groupBy ...stri
 		}
 		o.bill.Usage = append(o.bill.Usage, Usage{
 			Day: day, Model: result.Get("model").Str, Tier: tier, Key: result.Get("api_key_id").Str, Project: result.Get("project_id").Str,
-			Requests: n[4], Tokens: Tokens{Input: n[0] - n[1] - n[2], CacheRead: n[1], CacheWrite: n[2], Output: n[3]},
+			Requests: n[3], Tokens: Tokens{Input: input, CacheRead: n[1], CacheWrite: n[0] - n[1] - input, Output: n[2]},
 		})
 		return nil
 	})

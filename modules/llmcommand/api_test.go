@@ -154,6 +154,7 @@ func (a *api) write(w io.Writer, r *storage.Record, of []string) {
 		"completion_tokens":   r.Usage.Output,
 		"total_tokens":        r.Usage.Total(),
 		"cost":                cost,
+		"is_subscription":     r.Subscription,
 		"properties":          r.Properties,
 	}
 	if r.RespondedAt != 0 {

@@ -293,7 +293,7 @@ func printReport(w io.Writer, r *reconcile.Report, format string) error {
 		verdict = fmt.Sprintf("The bill and the records agree to the cent from %s to %s", r.From, r.To)
 		switch {
 		case r.Billed.Tokens.Total == 0 && r.Billed.Cost.N == 0:
-			verdict = fmt.Sprintf("Nothing was billed or recorded from %s to %s: check the month, and that the bill has it", r.From, r.To)
+			verdict = fmt.Sprintf("Nothing that can be compared was billed or recorded from %s to %s: check the month, and that the bill has it", r.From, r.To)
 		case !r.Billed.Cost.Valid:
 			verdict = fmt.Sprintf("The tokens of the bill and of the records agree from %s to %s; the bill has no costs", r.From, r.To)
 		}
@@ -359,7 +359,7 @@ var remedies = []struct {
 	{reconcile.Outside, "look up the key at the provider, and rotate it if it leaked"},
 	{reconcile.Lost, "weir stats says why records were lost"},
 	{reconcile.Failed, "nothing, if the command shows calls that failed or broke off: the provider bills them"},
-	{reconcile.NoUsage, "let clients of streams set stream_options.include_usage"},
+	{reconcile.NoUsage, "let clients of Chat Completions set stream_options.include_usage; for others, nothing: the provider bills what the answers do not state"},
 	{reconcile.Reasoning, "report it to Weir, with the request_id of a call that the command shows"},
 	{reconcile.Duplicate, "let the proxy or OpenTelemetry report these calls, and not both"},
 	{reconcile.Tier, "nothing: the two rows add up to the difference of the price"},

@@ -113,13 +113,30 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// A month of which neither the bill nor the records have anything does not agree to the cent.
-func TestReconcileOfAnotherMonth(t *testing.T) {
+// A month of which neither the bill nor the records have anything that can be compared does not agree to the
+// cent. What was billed or recorded beside that is not denied.
+func TestReconcileOfNothing(t *testing.T) {
 	t.Setenv("OPENAI_ADMIN_KEY", adminKey)
-	var out bytes.Buffer
-	_, err := run(t.Context(), reconcileCommand, &out, "openai", "--month", "2026-08", "--address", oneCall().serve(t), "--provider-url", openAIBill(t, 1000, "0.00021"))
-	if err != nil || !strings.Contains(out.String(), "Nothing was billed or recorded from 2026-08-01 to 2026-08-31: check the month") {
-		t.Errorf("%v\n%s", err, &out)
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"data": [], "has_more": false}`)
+	}))
+	defer empty.Close()
+	subscription := oneCall()
+	subscription.records[0].Subscription = true
+	for _, c := range []struct {
+		month, bill    string
+		records        *api
+		isSubscription bool
+	}{
+		{"2026-08", openAIBill(t, 1000, "0.00021"), oneCall(), false},
+		{"2026-10", empty.URL, subscription, true},
+	} {
+		var out bytes.Buffer
+		_, err := run(t.Context(), reconcileCommand, &out, "openai", "--month", c.month, "--address", c.records.serve(t), "--provider-url", c.bill)
+		if err != nil || !strings.Contains(out.String(), "Nothing that can be compared was billed or recorded from "+c.month+"-01 to "+c.month+"-31: check the month") ||
+			strings.Contains(out.String(), "calls that a subscription paid") != c.isSubscription {
+			t.Errorf("%v\n%s", err, &out)
+		}
 	}
 }
 
