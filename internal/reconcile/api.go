@@ -77,6 +77,9 @@ func (a *reading) get(ctx context.Context, path string, query url.Values, header
 	}
 }
 
+// address is where a path is, with the user and the password that the URL may have.
+func (a API) address(path string) string { return strings.TrimSuffix(a.URL, "/") + path }
+
 // refusedError is the error for an answer other than 200.
 type refusedError struct {
 	error
@@ -86,10 +89,10 @@ type refusedError struct {
 
 // ask asks once. The error is a *refusedError for an answer other than 200.
 func (a *reading) ask(ctx context.Context, path string, query url.Values, header http.Header) (gjson.Result, error) {
-	address := strings.TrimSuffix(a.URL, "/") + path
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"?"+query.Encode(), nil)
-	if err != nil {
-		return gjson.Result{}, err
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.address(path)+"?"+query.Encode(), nil)
+	address := plugins.RedactURL(a.address(path))
+	if err != nil { // it may quote a password
+		return gjson.Result{}, fmt.Errorf("%s: want an address of the provider like https://api.example.com", address)
 	}
 	r.Header = header
 	response, err := client.Do(r)
@@ -137,13 +140,14 @@ func (a API) refusal(address string, response *http.Response, text []byte) error
 
 // buckets calls each with the results of each day of all pages. day reads the day of a bucket.
 func (a *reading) buckets(ctx context.Context, path string, query url.Values, header http.Header, day func(gjson.Result) (Day, error), each func(Day, gjson.Result) error) error {
+	address := plugins.RedactURL(a.address(path))
 	for seen := make(map[string]bool); ; {
 		page, err := a.get(ctx, path, query, header)
 		if err != nil {
 			return err
 		}
 		if !page.Get("data").IsArray() {
-			return fmt.Errorf("%s%s: the answer has no data", a.URL, path)
+			return fmt.Errorf("%s: the answer has no data", address)
 		}
 		err = a.lines(page.Get("data"), func(bucket gjson.Result) error {
 			d, err := day(bucket)
@@ -158,14 +162,14 @@ func (a *reading) buckets(ctx context.Context, path string, query url.Values, he
 			})
 		})
 		if err != nil {
-			return fmt.Errorf("%s%s: %w", a.URL, path, err)
+			return fmt.Errorf("%s: %w", address, err)
 		}
 		next := page.Get("next_page").Str
 		if !page.Get("has_more").Bool() {
 			return nil
 		}
 		if next == "" || seen[next] {
-			return fmt.Errorf("%s%s: %w", a.URL, path, errNoNextPage)
+			return fmt.Errorf("%s: %w", address, errNoNextPage)
 		}
 		seen[next] = true
 		query.Set("page", next)

@@ -25,6 +25,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -207,7 +208,7 @@ func reach(ctx context.Context, a *providers.Account) []Finding {
 	begin := time.Now()
 	response, err := a.Probe(ctx)
 	if err != nil {
-		f.Level, f.Found, f.Fix = Error, fmt.Sprintf("%s does not answer: %v", a.BaseURL, err), "look at DNS, the firewall and the provider's status; calls of aliases go to other providers meanwhile"
+		f.Level, f.Found, f.Fix = Error, fmt.Sprintf("%s does not answer: %v", plugins.RedactURL(a.BaseURL), err), "look at DNS, the firewall and the provider's status; calls of aliases go to other providers meanwhile"
 		return []Finding{f}
 	}
 	response.Body.Close()

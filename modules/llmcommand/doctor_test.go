@@ -65,7 +65,7 @@ func TestDoctor(t *testing.T) {
 	}
 
 	upstream = nobody
-	load("", fmt.Sprintf(`{"label": "openai", "api_key": "k", "base_url": "%s/v1"}, {"label": "anthropic"}, {"label": "lab", "api": {"kind": "openai"}, "api_key": "k", "base_url": "http://%s"}`, provider.URL, nobody))
+	load("", fmt.Sprintf(`{"label": "openai", "api_key": "k", "base_url": "%s/v1"}, {"label": "anthropic"}, {"label": "lab", "api": {"kind": "openai"}, "api_key": "k", "base_url": "http://weir:secret@%s"}`, provider.URL, nobody))
 	out.Reset()
 	_, err := run(t.Context(), doctorCommand, &out, "--admin", admin)
 	if fmt.Sprint(err) != "2 errors" {
@@ -75,7 +75,7 @@ func TestDoctor(t *testing.T) {
 		"warning provider anthropic: ANTHROPIC_API_KEY is not set: calls fail, except those of organisations with credentials of their own\n        set ANTHROPIC_API_KEY where Weir is started, or api_key",
 		"ok      provider openai: answers in ", "warning clock: differs by 1h0m", "that of the provider openai\n        run an NTP client",
 		"error   upstream " + nobody + ": dial tcp ", "ok      upstream " + provider.Listener.Addr().String() + ": takes connections",
-		"error   provider lab: http://" + nobody + " does not answer: ", "warning stopping: a provider that hangs keeps Weir from ending\n        set the global option grace_period",
+		"error   provider lab: …@" + nobody + " does not answer: ", "warning stopping: a provider that hangs keeps Weir from ending\n        set the global option grace_period",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it says\n%s\nwant %q", &out, want)

@@ -141,6 +141,7 @@ func TestProviderErrors(t *testing.T) {
 		`{"providers": [{"label": "fake"}, {"label": "fake"}]}`:                                        "labelled fake",
 		`{"providers": [{"label": "a/b", "api": {"kind": "fake"}}]}`:                                   "slash",
 		`{"providers": [{"label": "fake", "base_url": "localhost:8000"}]}`:                             "base_url",
+		`{"providers": [{"label": "fake", "base_url": "http://weir:sec/ret@10.0.0.5"}]}`:               `base_url "…@10.0.0.5"`,
 		`{"providers": [{"label": "fake"}], "orgs": {"o": {"providers": [{"label": "fake"}]}}}`:        "api_key of its own",
 		`{"providers": [{"label": "fake", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}]}`:                 "WEIR_TEST_NO_SUCH_KEY is not set",
 		`{"providers": [{"label": "fake", "base_url": "{env.WEIR_TEST_NO_SUCH_URL}/v1"}]}`:             "WEIR_TEST_NO_SUCH_URL is not set",

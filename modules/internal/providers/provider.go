@@ -186,7 +186,7 @@ var attributes = []string{"user", "project", "key", "organization"}
 func checkBaseURL(baseURL string) error {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("base_url %q: want an address like https://api.example.com/v1", baseURL)
+		return fmt.Errorf("base_url %q: want an address like https://api.example.com/v1", plugins.RedactURL(baseURL))
 	}
 	return nil
 }
