@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -107,8 +106,8 @@ func wantsJSON(cmd *cobra.Command) (bool, error) {
 // answered in the text of its error.
 func unanswered(address string, err error) error {
 	if _, answer, ok := strings.Cut(err.Error(), "caddy responded with error: HTTP "); ok {
-		status, body, _ := strings.Cut(answer, ": ")
-		if reason := gjson.Get(body, "error").Str; reason != "" && status != strconv.Itoa(http.StatusNotFound) {
+		_, body, _ := strings.Cut(answer, ": ")
+		if reason := gjson.Get(body, "error").Str; reason != "" {
 			return fmt.Errorf("the admin endpoint %s: %s", address, reason)
 		}
 	}

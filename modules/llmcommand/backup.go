@@ -161,6 +161,10 @@ func forget(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is taken as it is in %s when Weir starts\n", args[1], dir)
+	accepted := args[1] + " is taken as it is in " + dir
+	if args[1] == journal.CheckpointName {
+		accepted = "files that are not in " + dir + " now are not missed"
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), accepted, "when Weir starts")
 	return err
 }

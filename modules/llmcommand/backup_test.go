@@ -3,6 +3,9 @@ package llmcommand
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +20,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/stores/storestest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/sqlite"
 )
 
 // A backup of two stores is made, checked and restored by commands, and each says what to
@@ -96,4 +101,34 @@ func TestBackupCommands(t *testing.T) {
 	expect(command(checkCommand, data), "Error: "+filepath.Join(data, "eu.db")+": ")
 	expect(command(backupCommand, backups), "the admin endpoint")
 	expect(command(healthCommand), "the admin endpoint")
+
+	lost := filepath.Join(data, "weir.db.segments")
+	for _, name := range []string{"checkpoint", "witness"} {
+		if err := os.Remove(filepath.Join(lost, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j, err := journal.Open(t.Context(), sqlite.New(filepath.Join(data, "weir.db")), journal.Options{Dir: lost})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(command(forgetCommand, lost, "checkpoint"), "files that are not in "+lost+" now are not missed when Weir starts")
+	expect(command(forgetCommand, lost, "checkpoint"), "Error: "+lost+" has nothing to forget: its checkpoint was not lost, or its loss is accepted already")
+}
+
+// The admin endpoint's own words are shown, also if it does not find what a command names.
+func TestRefusalsOfTheAdminEndpoint(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"error":"no organisation \"acme\" is configured"}`)
+	}))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	_, err := run(t.Context(), healthCommand, io.Discard, "--admin", address)
+	if want := "the admin endpoint " + address + `: no organisation "acme" is configured`; fmt.Sprint(err) != want {
+		t.Errorf("%v, expected %s", err, want)
+	}
 }

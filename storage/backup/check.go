@@ -135,7 +135,9 @@ func Forget(path, file string) (dir string, err error) {
 		known = known || damaged
 	}
 	if err == nil && !known && file != credits.FileName {
-		err = fmt.Errorf("%s has nothing to forget: its checkpoint knows no %s", dirs[0], file)
+		if err = fmt.Errorf("%s has nothing to forget: its checkpoint knows no %s", dirs[0], file); file == journal.CheckpointName {
+			err = fmt.Errorf("%s has nothing to forget: its checkpoint was not lost, or its loss is accepted already", dirs[0])
+		}
 	}
 	if err == nil && file == credits.FileName {
 		err = credits.Forget(dirs[0])
