@@ -303,29 +303,6 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The memory of a bill does not grow with the texts of its lines.
-func TestExportOfManyLines(t *testing.T) {
-	heading, line, _ := strings.Cut(cur, "\n")
-	line, _, _ = strings.Cut(line, "\n")
-	in, out := io.Pipe()
-	const lines = 50_000
-	go func() {
-		fmt.Fprintln(out, heading+",line_item_resource_id,note")
-		for i := range lines {
-			fmt.Fprintf(out, "%s,%d,%s\n", line, i, strings.Repeat("x", 2000))
-		}
-		out.Close()
-	}()
-	bill := NewFileBill("bedrock")
-	if err := bill.AddAWS(in); err != nil {
-		t.Fatal(err)
-	}
-	if len(bill.Costs) != 1 || len(bill.Usage) != 1 || bill.Costs[0].Amount.Nanodollars != lines*400_000 || bill.Usage[0].Tokens[Input] != lines*1500 ||
-		len(bill.exports.costs) != 1 || len(bill.exports.usage) != 1 || len(bill.exports.items) != 0 {
-		t.Errorf("%d costs, %d usages: %+v", len(bill.Costs), len(bill.Usage), bill.Costs[0])
-	}
-}
-
 // Amounts that overflow are an error where they are read.
 func TestExportsThatOverflow(t *testing.T) {
 	for _, huge := range [][2]string{{",0.0004,", ",9000000000,"}, {",1.5,", ",9000000000000000,"}, {",1.5,", ",9000000000000000000,"}} {

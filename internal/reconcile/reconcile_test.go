@@ -398,20 +398,6 @@ func with(c Call, change func(*Call)) Call {
 	return c
 }
 
-func TestFurtherPlants(t *testing.T) {
-	for name, tc := range furtherPlants {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(tc.provider)
-			tc.plant(s)
-			report := s.compare(t)
-			if found := reasonsOf(report); !slices.Equal(found, tc.want) {
-				t.Errorf("found %q, expected %q: %+v", found, tc.want, report.Differences)
-			}
-			checkListed(t, report, tc.listed)
-		})
-	}
-}
-
 // checkListed checks that what cannot be compared has a description with a text, unless it is "".
 func checkListed(t *testing.T, r *Report, text string) {
 	t.Helper()
