@@ -54,8 +54,8 @@ func addMessagesEvent(root *node, e event) {
 	case "content_block_delta":
 		content, delta := root.list("content"), e.Get("delta")
 		block := content.get(e.Get("index").Raw)
-		if block == nil && delta.Get("partial_json").Exists() { // of the last call, at another index
-			block = content.last()
+		if block == nil && delta.Get("partial_json").Exists() { // of a call, at another index
+			block = content.lastOf("tool_use")
 		}
 		if block == nil {
 			block = content.ensure(e.Get("index").Raw)

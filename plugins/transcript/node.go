@@ -103,6 +103,16 @@ func (n *node) last() *node {
 	return n.members[len(n.members)-1].node
 }
 
+// lastOf returns the newest member that has a type and is not complete, or nil.
+func (n *node) lastOf(kind string) *node {
+	for _, m := range slices.Backward(n.members) {
+		if t := m.node.get("type"); t != nil && t.equals(`"`+kind+`"`) {
+			return m.node
+		}
+	}
+	return nil
+}
+
 // list is ensure for a member that is a list.
 func (n *node) list(key string) *node {
 	l := n.ensure(key)
@@ -168,6 +178,14 @@ func (n *node) join(piece string) {
 		return
 	}
 	n.unquoted = append(n.unquoted, unquote(piece)...)
+}
+
+// length is how many bytes of JSON a string or another value in one piece has.
+func (n *node) length() int {
+	if n.kind == text {
+		return len(n.unquoted) + len(`""`)
+	}
+	return len(n.raw)
 }
 
 // equals reports whether n is the complete value raw.

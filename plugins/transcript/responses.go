@@ -36,13 +36,13 @@ var itemDeltas = map[string]itemDelta{
 	"response.text.delta":                       {"message", "content", "text", "content_index", "text"},
 }
 
-// deltaOf returns where the delta of an event belongs, or the whole value that follows the deltas.
-func deltaOf(kind string) (d itemDelta, isWhole bool) {
-	begun, isWhole := strings.CutSuffix(kind, ".done")
-	if isWhole {
+// deltaOf returns where the delta of an event belongs, or the complete value that follows the deltas.
+func deltaOf(kind string) (d itemDelta, isComplete bool) {
+	begun, isComplete := strings.CutSuffix(kind, ".done")
+	if isComplete {
 		kind = begun + ".delta"
 	}
-	return itemDeltas[kind], isWhole
+	return itemDeltas[kind], isComplete
 }
 
 // responseError is an error event, flat as it is documented.
@@ -81,8 +81,8 @@ func responses(root *node, events iter.Seq[event]) {
 			root.set(response.Raw)
 		} else if index := e.Get("output_index"); index.Type == gjson.Number {
 			item := output.get(index.Raw)
-			if d, _ := deltaOf(e.Get("type").Str); item == nil && d.list == "" && d.field != "" { // of the last call, at another index
-				item = output.last()
+			if d, _ := deltaOf(e.Get("type").Str); item == nil && d.list == "" && d.field != "" { // of an open call, at another index
+				item = output.lastOf(d.item)
 			}
 			if item == nil {
 				item = output.ensure(index.Raw)
@@ -130,7 +130,7 @@ func addItemEvent(item *node, e event) {
 		part := item.list("content").ensure(e.Get("content_index").Raw)
 		part.list("annotations").push().set(e.Get("annotation").Raw)
 	default:
-		d, isWhole := deltaOf(kind)
+		d, isComplete := deltaOf(kind)
 		if d.field == "" {
 			return
 		}
@@ -139,11 +139,14 @@ func addItemEvent(item *node, e event) {
 			item = item.list(d.list).ensure(e.Get(d.index).Raw)
 			item.ensureType(d.part)
 		}
-		if isWhole { // though some deltas may be missing
-			item.ensure(d.field).add(e.Get(d.field), nil)
-			return
+		field := item.ensure(d.field)
+		if !isComplete {
+			e.add(field, e.Get("delta"), Join, "sequence_number", "obfuscation")
+		} else if v := e.Get(d.field); len(v.Raw) > field.length() {
+			// Some deltas may be missing, and some providers leave the text out here
+			// (https://github.com/maximhq/bifrost/pull/895).
+			field.add(v, nil)
 		}
-		e.add(item.ensure(d.field), e.Get("delta"), Join, "sequence_number", "obfuscation")
 	}
 }
 

@@ -132,6 +132,19 @@ func storedCases(t testing.TB) []storedCase {
 			{"type":"response.function_call_arguments.done","output_index":4,"arguments":"{}"}
 			{"type":"response.completed","response":{"id":"r","output":[]}}`),
 			`{"id":"r","output":[{"type":"message","content":[{"type":"output_text","text":"abc"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`},
+		{"responses: a done without the text, arguments of no call", plugins.Responses, sseType, sseStream(`
+			{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}
+			{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"b"}
+			{"type":"response.output_text.done","output_index":0,"content_index":0,"text":""}
+			{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{"}
+			{"type":"response.function_call_arguments.done","output_index":1}
+			{"type":"response.completed","response":{"id":"r","output":[]}}`),
+			`{"id":"r","output":[{"type":"message","content":[{"type":"output_text","text":"ab"}]},{"type":"function_call","arguments":"{"}]}`},
+		{"messages: arguments of no call", plugins.Messages, sseType, sseStream(`
+			{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+			{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}
+			{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}`),
+			`{"content":[{"type":"text","text":"Hi"},{"input":{}}]}`},
 		{"messages: no event that opens the message, arguments at another index", plugins.Messages, sseType, sseStream(`
 			{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}
 			{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{"}}
