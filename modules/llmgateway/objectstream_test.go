@@ -18,9 +18,21 @@ func TestAnObjectIsStreamedToWhoAskedForAStream(t *testing.T) {
 		want   string // the events, without spaces
 	}{
 		"/v1/responses": {
-			`{"id":"resp_1","object":"response",` + "\n" + `"status":"incomplete","model":"m","output":[]}`,
+			`{"id":"resp_1","object":"response",` + "\n" + `"status":"incomplete","model":"m","output":[{"id":"msg_1","type":"message","status":"completed","role":"assistant",
+				"content":[{"type":"output_text","text":"hi","annotations":[]}]},{"id":"fc_1","type":"function_call","call_id":"1","name":"f","arguments":"{}"}]}`,
 			`{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","model":"m","output":[]}}` +
-				`{"type":"response.incomplete","sequence_number":1,"response":{"id":"resp_1","object":"response","status":"incomplete","model":"m","output":[]}}`,
+				`{"type":"response.in_progress","sequence_number":1,"response":{"id":"resp_1","object":"response","status":"in_progress","model":"m","output":[]}}` +
+				`{"type":"response.output_item.added","sequence_number":2,"output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}}` +
+				`{"type":"response.content_part.added","sequence_number":3,"output_index":0,"item_id":"msg_1","content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}` +
+				`{"type":"response.output_text.delta","sequence_number":4,"output_index":0,"item_id":"msg_1","content_index":0,"delta":"hi","logprobs":[]}` +
+				`{"type":"response.output_text.done","sequence_number":5,"output_index":0,"item_id":"msg_1","content_index":0,"text":"hi","logprobs":[]}` +
+				`{"type":"response.content_part.done","sequence_number":6,"output_index":0,"item_id":"msg_1","content_index":0,"part":{"type":"output_text","text":"hi","annotations":[]}}` +
+				`{"type":"response.output_item.done","sequence_number":7,"output_index":0,"item":{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"hi","annotations":[]}]}}` +
+				`{"type":"response.output_item.added","sequence_number":8,"output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"1","name":"f","arguments":""}}` +
+				`{"type":"response.function_call_arguments.delta","sequence_number":9,"output_index":1,"item_id":"fc_1","delta":"{}"}` +
+				`{"type":"response.function_call_arguments.done","sequence_number":10,"output_index":1,"item_id":"fc_1","arguments":"{}"}` +
+				`{"type":"response.output_item.done","sequence_number":11,"output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"1","name":"f","arguments":"{}"}}` +
+				`{"type":"response.incomplete","sequence_number":12,"response":{"id":"resp_1","object":"response","status":"incomplete","model":"m","output":[{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"hi","annotations":[]}]},{"id":"fc_1","type":"function_call","call_id":"1","name":"f","arguments":"{}"}]}}`,
 		},
 		"/v1/chat/completions": {
 			`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi",

@@ -15,7 +15,6 @@ import (
 	"slices"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -47,24 +46,6 @@ var apis = map[plugins.Dialect]API{
 	},
 	plugins.Chat:     {Parse: parseChat, Encoder: newChatEncoder, Stream: streamCompletion},
 	plugins.Messages: {Parse: parseMessages, Encoder: newMessagesEncoder, Stream: streamMessage},
-}
-
-// streamResponse opens the stream, as OpenAI's libraries demand
-// (https://github.com/openai/openai-python/blob/main/src/openai/lib/streaming/responses/_responses.py).
-func streamResponse(object gjson.Result) []byte {
-	kind := "response.completed"
-	switch status := object.Get("status").Str; status {
-	case "failed", "incomplete":
-		kind = "response." + status
-	}
-	begun := object.Raw
-	for _, field := range [][2]string{{"status", `"in_progress"`}, {"output", "[]"}, {"completed_at", "null"}, {"error", "null"}, {"incomplete_details", "null"}, {"usage", "null"}} {
-		if object.Get(field[0]).Exists() {
-			begun, _ = sjson.SetRaw(begun, field[0], field[1]) // an object, and a plain path
-		}
-	}
-	b := appendEvent(nil, "response.created", `"sequence_number":0,"response":`+begun)
-	return appendEvent(b, kind, `"sequence_number":1,"response":`+object.Raw)
 }
 
 // appendEvent appends an event with its type and other members.
