@@ -203,8 +203,14 @@ func ErrorBody(data []byte) gjson.Result {
 	return gjson.Result{Type: gjson.String, Str: string(text)}
 }
 
-// PythonNone is what LiteLLM writes in the place of null.
-const PythonNone = "None"
+// ErrorName returns a type, code or parameter of an error, "" for the None that LiteLLM writes in the
+// place of null (https://github.com/BerriAI/litellm/pull/39521).
+func ErrorName(name string) string {
+	if name == "None" {
+		return ""
+	}
+	return name
+}
 
 // ErrorType returns the type or code by which the body of an answer or of an event names its error,
 // "" if it names none.
@@ -216,14 +222,14 @@ func ErrorType(body gjson.Result) string {
 			break
 		}
 	}
-	kind := v.Get("type").Str
+	kind := ErrorName(v.Get("type").Str)
 	switch {
-	case kind == "error", kind == PythonNone: // the former in an event of OpenAI's
+	case kind == "error": // in an event of OpenAI's
 		kind = ""
 	case v.Raw == body.Raw && body.Get("object").Str != "error": // which Mistral and vLLM have
 		return ""
 	}
-	return cmp.Or(kind, v.Get("status").Str, v.Get("code").String()) // Google's code is a number
+	return cmp.Or(kind, v.Get("status").Str, ErrorName(v.Get("code").String())) // Google's code is a number
 }
 
 // ErrorMessage returns the message of an error in any of the shapes that vendors give it, also

@@ -331,11 +331,13 @@ func (x *observer) explain(v value) {
 
 // failAs takes the type or code of an error; a code may be a number.
 func (x *observer) failAs(r rank, v value) {
-	switch {
-	case v.kind == text && len(v.bytes) > 0 && string(v.bytes) != plugins.PythonNone:
-		x.fail(r, string(v.bytes))
-	case v.kind == number:
-		x.fail(numberedError, string(v.bytes))
+	if v.kind == number {
+		r = numberedError
+	} else if v.kind != text {
+		return
+	}
+	if name := plugins.ErrorName(string(v.bytes)); name != "" {
+		x.fail(r, name)
 	}
 }
 

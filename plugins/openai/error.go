@@ -21,11 +21,11 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 // field error, or at the top level. The provider's type, code and message are kept.
 func NewError(status int, body gjson.Result) *plugins.Error {
 	v := plugins.ErrorObject(body) // body itself with Mistral, vLLM, Cerebras, and in OpenAI's events
-	kind, code := v.Get("type").Str, v.Get("code").String()
+	kind, code := plugins.ErrorName(v.Get("type").Str), plugins.ErrorName(v.Get("code").String())
 	if n := v.Get("code").Int(); n >= 400 && n < 600 { // OpenRouter's and vLLM's is a status
 		status, code = cmp.Or(status, int(n)), ""
 	}
-	if kind == "error" || kind == "about:blank" || kind == plugins.PythonNone || strings.HasPrefix(kind, "response.") { // that of the event, or none (RFC 9457)
+	if kind == "error" || kind == "about:blank" || strings.HasPrefix(kind, "response.") { // that of the event, or none (RFC 9457)
 		kind = ""
 	}
 	text := message(v, body)
@@ -41,10 +41,7 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 		e.Code = cmp.Or(code, e.Code)
 	}
 	e.Reported = plugins.ErrorType(body)
-	e.Type, e.Param = cmp.Or(kind, e.Type), v.Get("param").Str
-	if e.Param == plugins.PythonNone {
-		e.Param = ""
-	}
+	e.Type, e.Param = cmp.Or(kind, e.Type), plugins.ErrorName(v.Get("param").Str)
 	return e
 }
 

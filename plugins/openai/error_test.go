@@ -21,6 +21,8 @@ func TestErrors(t *testing.T) {
 			Want: plugins.Error{Status: 400, Type: "invalid_request_error", Code: "Client specified an invalid argument", Message: "Argument not supported."}},
 		{Status: 400, Body: "event: error\ndata: {\"error\":{\"message\":\"No.\",\"type\":\"None\",\"param\":\"None\",\"code\":\"400\"}}\n\n", // LiteLLM
 			Want: plugins.Error{Status: 400, Type: "invalid_request_error", Message: "No."}},
+		{Status: 500, Body: `{"error":{"message":"No.","type":"None","param":"None","code":"None"}}`, // LiteLLM
+			Want: plugins.Error{Status: 500, Type: "server_error", Code: "server_error", Message: "No."}},
 		{Status: 502, Body: "<html>", Want: plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
 		{Status: 429, Body: "", Want: plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "The provider answered with status 429."}},
 	}...)

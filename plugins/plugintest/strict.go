@@ -181,7 +181,7 @@ func (s Strict) toolGroups(v gjson.Result) error {
 	return nil
 }
 
-var oldModel = regexp.MustCompile(`^(gpt-4|gpt-5-|gpt-5$|o[1-4])`)
+var oldModel = regexp.MustCompile(`^(gpt-4|gpt-5(\.[0-3])?(-|$)|o[1-4])`)
 
 // pairs are calls of tools, which need one output each.
 type pairs struct {
