@@ -218,10 +218,13 @@ func (dv *delivery) moveRebuild(from, to storage.Position, pruned moment) {
 
 // countDatabaseLoss counts the records that the database had when the position was from, and that
 // no segment can give to a database whose position is another. What a sealed segment lacks counts
-// when the drain passes it.
+// when the drain passes it. Erasures are repeated, whatever is lost: the database has what they took since.
 func (dv *delivery) countDatabaseLoss(from, is storage.Position) {
 	if !is.Before(from) {
 		return
+	}
+	if err := dv.j.erasures.findAgain(); err != nil {
+		dv.j.options.logger().Error("the database may have records that were erased", zap.Error(err))
 	}
 	missing, lost := dv.j.archive.missing(is, from, dv.j.checkpoints.pruned()), dv.expired(is)
 	if missing.Records+lost.Records == 0 {
@@ -240,9 +243,6 @@ func (dv *delivery) countDatabaseLoss(from, is storage.Position) {
 	dv.j.saveLosses()
 	dv.j.log.turn.Unlock()
 	dv.j.saveCheckpoint(storage.Position{})
-	if err := dv.j.erasures.findAgain(); err != nil {
-		dv.j.options.logger().Error("the database may have records that were erased", zap.Error(err))
-	}
 }
 
 // expired counts what was in segments that are deleted, and that a backend at a position lacks: only

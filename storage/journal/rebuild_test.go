@@ -333,6 +333,32 @@ func TestALostDatabaseDoesNotLoseWhatWasErased(t *testing.T) {
 	wantIntegrity(t, j, 4, 3, 0, 0, map[string]int64{storage.LostDatabase: 1})
 }
 
+// A database from before an erasure has what was erased. It goes once more, also if raw segments have all
+// that the database lacks.
+func TestAnOlderDatabaseLosesWhatWasErased(t *testing.T) {
+	b, o := &backend{}, Options{Dir: t.TempDir()}
+	j := open(t, b, o)
+	first := appendSample(t, j, 0)
+	flush(t, j)
+	old := olderCopy(t, b, j, len(b.batches))
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", RequestedAt: 1, Scope: storage.EraseRecord, Records: 1}, []Chosen{{first.ID, first.Content}}); err != nil {
+		t.Fatal(err)
+	}
+	done := func() bool { return j.Erasures("acme")[0].DoneAt != 0 }
+	eventually(t, "the erasure is done", done)
+	appendSample(t, j, 1)
+	flush(t, j)
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, old, o)
+	flush(t, j)
+	eventually(t, "the erasure is done again", done)
+	if got := old.records(t); len(got) != 1 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
 // With the database, the records of a sealed segment are lost that is gone, too: they count with both.
 func TestALostDatabaseLacksTheRecordsOfALostSegment(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
