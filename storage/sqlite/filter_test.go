@@ -1,5 +1,3 @@
-//go:build !race
-
 package sqlite
 
 import (
@@ -12,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -107,30 +104,6 @@ func TestCursorOfOtherKinds(t *testing.T) {
 		q.After.Sorts = q.Sort
 		if _, err := b.Requests(t.Context(), q); err != nil {
 			t.Errorf("sorted by %s: %v", key, err)
-		}
-	}
-}
-
-// More names than a list may have are decided on in another way, with the same
-// answers.
-func TestFiltersOfManyNames(t *testing.T) {
-	t.Parallel()
-	b := newBackend(t)
-	records, contents := storagetest.Records(newTraffic(1).r, 200)
-	write(t, b, storagetest.Batch(records, storage.Position{Segment: 1}))
-	for _, most := range []int{b.listedNames, 10, 2, 0} {
-		b.listedNames, b.fewNames = most, most/3
-		for _, op := range []storage.Operator{storage.Like, storage.ILike, storage.Contains, storage.NotContains} {
-			for _, text := range []string{"", "a", "alpha", "%", "%a%", "nobody"} {
-				for _, l := range []*storage.Leaf{{Field: field("user_id")}, {Field: field("properties"), Key: "Env"}, {Field: field("assets")}} {
-					l.Op, l.Text = op, text
-					q := &storage.RequestQuery{Org: "acme", Filter: l, Limit: 1000}
-					got, err := b.Requests(t.Context(), q)
-					if want := storage.Evaluate(q, records, contents.Of); err != nil || len(got) != len(want) {
-						t.Errorf("at most %d names, %s: %d records, %v, want %d", most, storage.AppendJSON(nil, l), len(got), err, len(want))
-					}
-				}
-			}
 		}
 	}
 }
