@@ -24,17 +24,20 @@ var ErrManyErased = fmt.Errorf("more than %d records match; erase them in parts,
 // and counts them. Those under hold are the erasure's to erase later. The holds come second: what is
 // recorded late may be under hold, and is not chosen if it was not there before.
 func (j *Journal) Choose(ctx context.Context, e *Erasure, filter storage.Filter, holds []Hold) ([]Chosen, error) {
-	return j.choose(ctx, e, filter, holds, func(*storage.Record) bool { return false })
+	return j.choose(ctx, j.EachPage, e, filter, holds, func(*storage.Record) bool { return false })
 }
 
+// pageReader is Journal.EachPage or Journal.eachPage.
+type pageReader func(ctx context.Context, org string, f storage.Filter, each func([]*storage.Record) error) error
+
 // choose is Choose without the records that are known.
-func (j *Journal) choose(ctx context.Context, e *Erasure, filter storage.Filter, holds []Hold, known func(*storage.Record) bool) ([]Chosen, error) {
+func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filter storage.Filter, holds []Hold, known func(*storage.Record) bool) ([]Chosen, error) {
 	eraser, ok := j.backend.(storage.RecordEraser)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
 	var chosen []Chosen
-	err := j.EachPage(ctx, e.Org, filter, func(records []*storage.Record) error {
+	err := read(ctx, e.Org, filter, func(records []*storage.Record) error {
 		var ids []uuid.UUID
 		for _, r := range records {
 			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt || known(r) {
@@ -57,7 +60,7 @@ func (j *Journal) choose(ctx context.Context, e *Erasure, filter storage.Filter,
 	held := make(map[uuid.UUID]bool)
 	for _, h := range holds {
 		keeps := false
-		if err := j.EachPage(ctx, h.Org, storage.And(h.Filter, filter), func(records []*storage.Record) error {
+		if err := read(ctx, h.Org, storage.And(h.Filter, filter), func(records []*storage.Record) error {
 			for _, r := range records {
 				held[r.ID], keeps = true, true
 			}
@@ -107,7 +110,7 @@ func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error
 	for _, id := range e.Held {
 		held[id] = true
 	}
-	chosen, err := l.j.choose(ctx, &found, filter, holds, func(r *storage.Record) bool {
+	chosen, err := l.j.choose(ctx, l.j.eachPage, &found, filter, holds, func(r *storage.Record) bool {
 		return erased.scope(r.Key()) >= found.Scope || held[r.ID]
 	})
 	if err != nil {
@@ -157,6 +160,7 @@ func (l *erasures) reopen(states map[uuid.UUID]nodeState, filterKey []byte) erro
 			l.j.options.logger().Error("an erasure lacks the key of its filter and cannot choose the calls of a node that has joined: request it again", zap.Stringer("erasure", e.ID), zap.Error(err))
 		} else {
 			next.Filter, next.DoneAt, next.Silent, next.FlushRequest = filter, 0, nil, l.flushRequest+1
+			next.Find, next.rowsGone, next.unusedErased = true, false, false // the node may have written a later version
 		}
 		l.all[i] = &next
 	}

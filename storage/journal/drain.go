@@ -372,7 +372,11 @@ func (dv *delivery) connect(ctx context.Context) bool {
 			err = dv.mark(ctx, host)
 		}
 		if err == nil { // what other nodes have erased is known before anything is written
-			if _, err = dv.j.nodes.exchange(ctx); err != nil {
+			_, err = dv.j.nodes.exchange(ctx)
+			if errors.Is(err, errNotSaved) { // as on a full disk, which the drain makes room on; it is tried each second
+				err = nil
+			}
+			if err != nil {
 				err = errors.Join(err, dv.j.backend.Close())
 			}
 		}

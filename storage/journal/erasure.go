@@ -139,7 +139,7 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 		if !e.Find || e.ids != nil {
 			e.ids = slices.Concat(e.ids, ids)
 		}
-		e.Find = true
+		e.Find, e.rowsGone = true, false
 	}
 	// What is appended or sealed from now on has nothing of them.
 	e.DoneAt, e.Scan, e.Segment, e.unusedErased = 0, true, l.j.log.newestRaw(), false

@@ -68,6 +68,7 @@ func (l *erasures) open() {
 	}
 	l.all, l.joined, l.reach = t.Erasures, t.Joined, t.reach()
 	l.records.Store(t.records)
+	l.lastFlush() // what is requested before the first exchange does not have the number of an earlier flush
 	if l.refused = l.j.witness.Compare(ErasuresName, l.reach); l.refused != nil {
 		l.j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(l.refused))
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -92,6 +94,9 @@ type nodeState struct {
 	age time.Duration
 }
 
+// errNotSaved is what exchange fails with once it has read what other nodes have erased.
+var errNotSaved = errors.New("what this node tells the others is not saved")
+
 // exchange reads the states of all nodes, and saves this node's if it has changed. changed is true if any has.
 func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	if n.backend == nil {
@@ -125,17 +130,17 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if err := n.j.erasures.reopen(states, next.FilterKey); err != nil {
-		return false, err
+		return false, fmt.Errorf("%w: %w", errNotSaved, err)
 	}
 	request, file := n.j.erasures.lastFlush()
 	if err := n.publish(ctx, file); err != nil {
-		return false, err
+		return false, fmt.Errorf("%w: %w", errNotSaved, err)
 	}
 	next.FlushRequest, next.ErasedParts = request, n.parts
 	changed = !isSaved || !reflect.DeepEqual(next, before)
 	if changed || before.age > renewEvery {
 		if err := n.save(ctx, self, next); err != nil {
-			return false, err
+			return false, fmt.Errorf("%w: %w", errNotSaved, err)
 		}
 	}
 	n.state = next
