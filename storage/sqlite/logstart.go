@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -92,9 +93,41 @@ func dropOtherLog(ctx context.Context, path string, journal uuid.UUID) (dropped 
 // logBegin is what a writer knows of the file and of its log.
 type logBegin struct {
 	journal uuid.UUID
-	// merged is the position of the file alone when file was as it is in seen, and noted is that in log_starts.
-	merged, noted storage.Position
-	seen          os.FileInfo
+	// merged is the position of the file alone when file was as it is in seen.
+	merged storage.Position
+	seen   os.FileInfo
+	// salt is that of the log. begun is the position of the file alone before it was begun, 0 if it is from before
+	// this process, and noted is that in log_starts.
+	salt         [8]byte
+	begun, noted storage.Position
+}
+
+// guard calls do between two looks at the file.
+func (w *writer) guard(do func(*writer) error) error {
+	if err := w.checkFile(); err != nil {
+		return err
+	}
+	before := w.log.merged
+	err := do(w)
+	if salt, ok := readSalt(w.file.Name()); ok && salt != w.log.salt {
+		w.log.salt, w.log.begun = salt, before
+	}
+	if older := w.checkFile(); older != nil {
+		return cmp.Or(err, older)
+	}
+	return cmp.Or(err, w.noteLogStart())
+}
+
+// readSalt reads the salt of a log, which changes when it is begun anew. SQLite does so only once the file has all of
+// the log, also after a power cut; a reader can stop a merge halfway (https://sqlite.org/walformat.html#checkpoints).
+func readSalt(path string) (salt [8]byte, ok bool) {
+	f, err := os.Open(path + "-wal")
+	if err != nil {
+		return salt, false
+	}
+	defer f.Close()
+	_, err = f.ReadAt(salt[:], 16)
+	return salt, err == nil
 }
 
 // checkFile returns errOlderFile if somebody has written an older copy over the file: its position goes
@@ -117,9 +150,9 @@ func (w *writer) checkFile() error {
 	return nil
 }
 
-// noteLogStart says in the log, which has just been merged, at which position it begins.
+// noteLogStart says in the log at which position it was begun.
 func (w *writer) noteLogStart() error {
-	p := w.log.merged
+	p := w.log.begun
 	if p == w.log.noted {
 		return nil
 	}

@@ -194,6 +194,40 @@ func (o *overwritten) wantOlder(t *testing.T, at storage.Position, records int) 
 	}
 }
 
+// A merge that a reader stops halfway need not be on the disk: after a power cut, the log has all that the file lacks.
+func TestAHalfMergedLogIsNeeded(t *testing.T) {
+	o := newOverwritten(t)
+	o.merged(t)
+	o.batches(t, 1, 10)
+	unmerged := o.file(t, "")
+	reading, err := openReader(o.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Close()
+	for _, text := range []string{"BEGIN", "SELECT count(*) FROM requests"} {
+		if _, err := reading.exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.batches(t, 3, 10)
+	if _, err := o.writer.c.exec("PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+		t.Fatal(err)
+	}
+	o.batches(t, 1, 10)
+	if string(o.file(t, "")) == string(unmerged) {
+		t.Fatal("nothing was merged: the test proves nothing")
+	}
+	cut := &overwritten{Backend: New(filepath.Join(t.TempDir(), "weir.db")), host: o.host, records: o.records}
+	t.Cleanup(func() { _ = cut.Close() })
+	cut.put(t, "", unmerged)
+	cut.put(t, "-wal", o.file(t, "-wal"))
+	cut.wantOlder(t, o.end, len(o.records))
+	if len(o.told) > 0 {
+		t.Errorf("this is told: %q", o.told)
+	}
+}
+
 // A copy of the file from after the log was begun costs nothing: the log has all that changed since. So does a
 // merge by another process, such as sqlite3.
 func TestACopyThatTheLogCoversCostsNothing(t *testing.T) {

@@ -15,7 +15,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,6 +138,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if err := w.checkFile(); err != nil {
 		return p, err
 	}
+	w.log.salt, _ = readSalt(b.path)
 	files, err := b.openColumnFiles(ctx, w)
 	if err != nil {
 		return p, err
@@ -225,13 +225,7 @@ func (b *Backend) withWriter(do func(*writer) error) error {
 		return errClosed
 	}
 	b.writer.mu.Lock()
-	err := b.writer.checkFile()
-	if err == nil {
-		err = b.writer.noteLogStart()
-	}
-	if err == nil {
-		err = cmp.Or(do(b.writer), b.writer.checkFile())
-	}
+	err := b.writer.guard(do)
 	b.older.Store(errors.Is(err, errOlderFile))
 	b.writer.mu.Unlock()
 	if errors.Is(err, errOlderFile) && b.damaged != nil {
