@@ -210,9 +210,11 @@ func TestAHalfMergedLogIsNeeded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o.batches(t, 3, 10)
-	if _, err := o.writer.c.exec("PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
-		t.Fatal(err)
+	// Of a page that is in the log again, a merge up to what the reader sees takes nothing: no batch may follow.
+	for _, text := range []string{"INSERT INTO buckets VALUES (1)", "PRAGMA wal_checkpoint(PASSIVE)"} {
+		if _, err := o.writer.c.exec(text); err != nil {
+			t.Fatal(err)
+		}
 	}
 	o.batches(t, 1, 10)
 	if string(o.file(t, "")) == string(unmerged) {
