@@ -306,9 +306,11 @@ func undelivered(t *testing.T, records int) Options {
 func TestExchangedRawSegmentsLoseNothing(t *testing.T) {
 	o := undelivered(t, 2)
 	b := &backend{}
+	unblock := b.block() // until maintenance has ended, which seals what is delivered
 	j := open(t, b, o)
-	flush(t, j)
 	alone(j)
+	unblock()
+	flush(t, j)
 	abandon(j)
 	raw, aside := files(t, o.Dir, rawSuffix), filepath.Join(o.Dir, "aside")
 	for _, move := range [][2]string{{raw[0], aside}, {raw[1], raw[0]}, {aside, raw[1]}} {
