@@ -96,10 +96,11 @@ type logBegin struct {
 	// merged is the position of the file alone when file was as it is in seen.
 	merged storage.Position
 	seen   os.FileInfo
-	// salt is that of the log. begun is the position of the file alone before it was begun, 0 if it is from before
-	// this process, and noted is that in log_starts.
-	salt         [8]byte
-	begun, noted storage.Position
+	// mayBegin is true if the file has changed since the log was begun: SQLite does not begin it anew before.
+	mayBegin bool
+	salt     [8]byte // of the log
+	// unnoted is the position of the file alone before the log was begun, 0 once log_starts has it.
+	unnoted storage.Position
 }
 
 // guard calls do between two looks at the file.
@@ -109,11 +110,13 @@ func (w *writer) guard(do func(*writer) error) error {
 	}
 	before := w.log.merged
 	err := do(w)
-	if salt, ok := readSalt(w.file.Name()); ok && salt != w.log.salt {
-		w.log.salt, w.log.begun = salt, before
-	}
 	if older := w.checkFile(); older != nil {
 		return cmp.Or(err, older)
+	}
+	if w.log.mayBegin {
+		if salt, ok := readSalt(w.file.Name()); ok && salt != w.log.salt {
+			w.log.salt, w.log.mayBegin, w.log.unnoted = salt, false, before
+		}
 	}
 	return cmp.Or(err, w.noteLogStart())
 }
@@ -145,20 +148,20 @@ func (w *writer) checkFile() error {
 		return errOlderFile
 	}
 	if err == nil { // else it is damaged, or being written: whoever reads it says so
-		w.log.merged, w.log.seen = merged, is
+		w.log.merged, w.log.seen, w.log.mayBegin = merged, is, true
 	}
 	return nil
 }
 
 // noteLogStart says in the log at which position it was begun.
 func (w *writer) noteLogStart() error {
-	p := w.log.begun
-	if p == w.log.noted {
+	p := w.log.unnoted
+	if p == (storage.Position{}) {
 		return nil
 	}
 	_, err := w.c.exec("INSERT OR REPLACE INTO log_starts (journal, segment, ordinal) VALUES (?, ?, ?)", w.log.journal[:], int64(p.Segment), int64(p.Ordinal))
 	if err == nil {
-		w.log.noted = p
+		w.log.unnoted = storage.Position{}
 	}
 	return err
 }

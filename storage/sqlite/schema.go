@@ -71,7 +71,7 @@ func (c *conn) migrate(ctx context.Context) error {
 		for table, columns := range summedTables {
 			err = errors.Join(err, c.addColumns(ctx, table, columns))
 		}
-		return errors.Join(err, c.addIndexes(), c.addTrigger("requests"), c.addTrigger("details"), c.replaceInsertTrigger(), c.addScoreTriggers())
+		return errors.Join(err, c.addIndexes(), c.addTrigger("requests"), c.addTrigger("details"), c.addColumnTriggers())
 	})
 }
 
@@ -86,31 +86,23 @@ func (c *conn) addTrigger(table string) error {
 	return nil
 }
 
-// replaceInsertTrigger replaces the trigger that has column files know of new requests. The first
-// one said OR IGNORE, which could abort: SQLite copied each page that an insert changed, to undo
-// the one insert. This one and insertRequest cannot abort. https://sqlite.org/lang_conflict.html
-func (c *conn) replaceInsertTrigger() error {
+// addColumnTriggers has the column files know of new requests and of scores. The first trigger of new requests
+// said OR IGNORE, which could abort: SQLite copied each page that an insert changed, to undo the one insert.
+// These cannot abort, nor can insertRequest (https://sqlite.org/lang_conflict.html).
+func (c *conn) addColumnTriggers() error {
 	_, err := c.exec("DROP TRIGGER IF EXISTS requests_inserted")
-	if err == nil {
-		_, err = c.exec(`CREATE TRIGGER IF NOT EXISTS requests_added AFTER INSERT ON requests
-			WHEN NEW.n > (SELECT after FROM column_chunks WHERE last >= NEW.n ORDER BY last LIMIT 1)
-			BEGIN INSERT INTO column_changes VALUES (NEW.n) ON CONFLICT DO NOTHING; END`)
+	for _, x := range [...]struct{ name, event, table, row string }{
+		{"requests_added", "INSERT", "requests", "NEW"},
+		{"scores_INSERT", "INSERT", "scores", "NEW"}, {"scores_DELETE", "DELETE", "scores", "OLD"}, {"scores_UPDATE", "UPDATE", "scores", "NEW"},
+	} {
+		if err == nil {
+			_, err = c.exec("CREATE TRIGGER IF NOT EXISTS " + x.name + " AFTER " + x.event + " ON " + x.table +
+				" WHEN " + x.row + ".n > (SELECT after FROM column_chunks WHERE last >= " + x.row + ".n ORDER BY last LIMIT 1)" +
+				" BEGIN INSERT INTO column_changes VALUES (" + x.row + ".n) ON CONFLICT DO NOTHING; END")
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("replacing the trigger of new requests: %w", err)
-	}
-	return nil
-}
-
-// addScoreTriggers has the columns of a request follow its scores.
-func (c *conn) addScoreTriggers() error {
-	for _, x := range [...]struct{ event, row string }{{"INSERT", "NEW"}, {"DELETE", "OLD"}, {"UPDATE", "NEW"}} {
-		_, err := c.exec("CREATE TRIGGER IF NOT EXISTS scores_" + x.event + " AFTER " + x.event + " ON scores WHEN " + x.row +
-			".n > (SELECT after FROM column_chunks WHERE last >= " + x.row + ".n ORDER BY last LIMIT 1)" +
-			" BEGIN INSERT OR IGNORE INTO column_changes VALUES (" + x.row + ".n); END")
-		if err != nil {
-			return fmt.Errorf("adding the triggers of scores: %w", err)
-		}
+		return fmt.Errorf("adding the triggers of column files: %w", err)
 	}
 	return nil
 }
