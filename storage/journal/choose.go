@@ -30,8 +30,8 @@ func (j *Journal) Choose(ctx context.Context, e *Erasure, filter storage.Filter,
 // pageReader is Journal.EachPage or Journal.eachPage.
 type pageReader func(ctx context.Context, org string, f storage.Filter, each func([]*storage.Record) error) error
 
-// choose is Choose without the records that are known.
-func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filter storage.Filter, holds []Hold, known func(*storage.Record) bool) ([]Chosen, error) {
+// choose is Choose without the records that skip reports.
+func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filter storage.Filter, holds []Hold, skip func(*storage.Record) bool) ([]Chosen, error) {
 	eraser, ok := j.backend.(storage.RecordEraser)
 	if !ok {
 		return nil, errors.ErrUnsupported
@@ -40,7 +40,7 @@ func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filte
 	err := read(ctx, e.Org, filter, func(records []*storage.Record) error {
 		var ids []uuid.UUID
 		for _, r := range records {
-			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt || known(r) {
+			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt || skip(r) {
 				continue
 			}
 			chosen, ids = append(chosen, Chosen{ID: r.ID, Content: r.Content}), append(ids, r.ID)

@@ -12,7 +12,7 @@ import (
 )
 
 // Erasure removes some records, or a part of them, from the journal's files and from the backend,
-// and afterwards proves that it did. It never has the values by which the records were chosen.
+// and afterwards proves that it did. It has the values by which the records were chosen only in Filter and EncryptedFilter.
 type Erasure struct {
 	ID uuid.UUID
 	// Org is the organisation whose records these are.

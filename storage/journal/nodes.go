@@ -36,7 +36,7 @@ const (
 	flushTimeout = 30 * time.Second
 )
 
-// nodes are the journals that write to the backend, of which this is one. By its state, a node says what it has
+// nodes are the journals that write to the backend, this one included. By its state, a node says what it has
 // erased, and requests flushes: every other node writes to the backend all that it had when it read the
 // request, and deletes it from its raw segments. A node that has flushed also knows what the requesting node
 // has erased.
@@ -108,8 +108,7 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	self := n.j.identity
-	before, isSaved := states[self]
+	before := states[n.j.identity]
 	if n.published == 0 || before.ErasedParts < n.state.ErasedParts || before.FlushRequest < n.state.FlushRequest { // all states may be lost
 		if err := n.compareErased(ctx, states); err != nil {
 			return false, err
@@ -129,20 +128,10 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	if next.Flushed, err = n.flush(ctx, states); err != nil {
 		return false, err
 	}
-	if err := n.j.erasures.reopen(states, next.FilterKey); err != nil {
+	if err := n.tell(ctx, states, &next); err != nil {
 		return false, fmt.Errorf("%w: %w", errNotSaved, err)
 	}
-	request, file := n.j.erasures.lastFlush()
-	if err := n.publish(ctx, file); err != nil {
-		return false, fmt.Errorf("%w: %w", errNotSaved, err)
-	}
-	next.FlushRequest, next.ErasedParts = request, n.parts
-	changed = !isSaved || !reflect.DeepEqual(next, before)
-	if changed || before.age > renewEvery {
-		if err := n.save(ctx, self, next); err != nil {
-			return false, fmt.Errorf("%w: %w", errNotSaved, err)
-		}
-	}
+	changed = !reflect.DeepEqual(next, before)
 	n.state = next
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,6 +143,23 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
+// tell has erasures choose again for nodes that have joined, publishes what this node has erased, and saves its next
+// state if that differs from the one that was read, or is old.
+func (n *nodes) tell(ctx context.Context, states map[uuid.UUID]nodeState, next *nodeState) error {
+	if err := n.j.erasures.reopen(states, next.FilterKey); err != nil {
+		return err
+	}
+	request, file := n.j.erasures.lastFlush()
+	if err := n.publish(ctx, file); err != nil {
+		return err
+	}
+	next.FlushRequest, next.ErasedParts = request, n.parts
+	if before, isSaved := states[n.j.identity]; isSaved && reflect.DeepEqual(*next, before) && before.age <= renewEvery {
+		return nil
+	}
+	return n.save(ctx, n.j.identity, *next)
+}
+
 // tryExchange is exchange for maintenance, which tries again a second later.
 func (n *nodes) tryExchange(ctx context.Context) (changed bool) {
 	if n.backend == nil || !n.j.delivery.isConnected() {
@@ -163,7 +169,7 @@ func (n *nodes) tryExchange(ctx context.Context) (changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil && !n.failing && ctx.Err() == nil {
-		n.j.options.logger().Error("what other nodes have erased is not known: it is tried again each second", zap.Error(err))
+		n.j.options.logger().Error("this node and the others do not know what each has erased: it is tried again each second", zap.Error(err))
 	}
 	n.failing = err != nil
 	return changed
