@@ -81,8 +81,10 @@ func responses(root *node, events iter.Seq[event]) {
 			root.set(response.Raw)
 		} else if index := e.Get("output_index"); index.Type == gjson.Number {
 			item := output.get(index.Raw)
-			if d, _ := deltaOf(e.Get("type").Str); item == nil && d.list == "" && d.field != "" { // of an open call, at another index
-				item = output.lastOf(d.item)
+			if item == nil {
+				if d, _ := deltaOf(e.Get("type").Str); d.list == "" && d.field != "" { // of an open call, at another index
+					item = output.lastOf(d.item)
+				}
 			}
 			if item == nil {
 				item = output.ensure(index.Raw)
