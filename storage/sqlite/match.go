@@ -101,7 +101,7 @@ func (x *query) chosen(ctx context.Context, o order, each func(*row) error) erro
 		var r row
 		statement, args := x.statement(contentOnly.list, joinDetails, o)
 		return x.r.c.query(ctx, statement, args, func(values []driver.Value) error {
-			contentOnly.decode(&r, values, nil)
+			contentOnly.decode(&r, values)
 			return each(&r)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/weirhq/weir/storage/columnar"
 )
@@ -85,13 +86,27 @@ func (r reader) name(ctx context.Context, kind, name string) (uint32, error) {
 // textBlock is the number of texts that are read at a time.
 const textBlock = 4 << 10
 
-// texts returns the names of ids. The id 0 stands for no text.
+// nameReader is the readers' side of the table names: what an id means.
+type nameReader struct {
+	mu     sync.Mutex
+	cached cache[uint32, string] // guarded by mu
+}
+
+func newNameReader() *nameReader {
+	return &nameReader{cached: cache[uint32, string]{generation: textGeneration}}
+}
+
+// texts returns the names of ids, "" for an id that no name has. The id 0 stands for no text.
 func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
 	texts := make([]string, len(ids))
 	var unknown []uint64 // ids with their places
 	r.names.mu.Lock()
 	for i, id := range ids {
-		text, ok := r.names.texts.get(id)
+		if i > 0 && id == ids[i-1] && texts[i-1] != "" {
+			texts[i] = texts[i-1]
+			continue
+		}
+		text, ok := r.names.cached.get(id)
 		if texts[i] = text; !ok && id != 0 {
 			unknown = append(unknown, uint64(id)<<32|uint64(i))
 		}
@@ -103,11 +118,15 @@ func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
 			return nil, err
 		}
 	}
-	if len(unknown) <= textBlock { // more are seldom asked for again
-		r.names.mu.Lock()
-		defer r.names.mu.Unlock()
-		for _, x := range unknown {
-			r.names.texts.put(uint32(x>>32), texts[uint32(x)])
+	unknown = slices.CompactFunc(unknown, func(a, b uint64) bool { return a>>32 == b>>32 })
+	if len(unknown) > textBlock { // so many are seldom asked for again
+		return texts, nil
+	}
+	r.names.mu.Lock()
+	defer r.names.mu.Unlock()
+	for _, x := range unknown {
+		if text := texts[uint32(x)]; text != "" {
+			r.names.cached.put(uint32(x>>32), text)
 		}
 	}
 	return texts, nil

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -168,21 +167,27 @@ func (r reader) begin(ctx context.Context) error {
 // projection is what is read of records.
 type projection struct {
 	columns []column
+	named   []int  // which of the columns have ids of names
 	list    string // of the columns after the key
 	query   string
 	summed  bool // the sums are among the columns
 }
 
 func project(requests, details []column) *projection {
-	columns := slices.Concat(requests, details)
-	list := "r.n, " + columnList(requests, "r.")
+	p := &projection{columns: slices.Concat(requests, details)}
+	for i := range p.columns {
+		if c := &p.columns[i]; c.names != "" && c.decode != nil {
+			p.named = append(p.named, i)
+		}
+	}
+	p.list = "r.n, " + columnList(requests, "r.")
 	if len(details) > 0 {
-		list += ", " + columnList(details, "d.")
+		p.list += ", " + columnList(details, "d.")
 	}
-	return &projection{
-		columns: columns, list: list, summed: isSummed(columns),
-		query: "SELECT " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))",
-	}
+	// The order keeps SQLite from looking for each key among the keys once more.
+	p.query = "SELECT " + p.list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?)) ORDER BY r.n"
+	p.summed = isSummed(p.columns)
+	return p
 }
 
 var (
@@ -201,29 +206,27 @@ func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
 
 // project reads something of records in the order of their keys. It compares the sums, if they
 // are among the columns.
-func (r reader) project(ctx context.Context, p *projection, keys []int64) (rows []*row, err error) {
+func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*row, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	defer recoverType(&err)
-	width := 1 + len(p.columns)
-	values := make([]driver.Value, 0, len(keys)*width)
-	meanings := make(map[int64]string)
+	found := make([]row, 0, len(keys))
+	order := make([]int64, 0, len(keys))          // the keys of what was found, which ascend
+	ids := make([]uint32, len(p.named)*len(keys)) // of names, column by column
 	var sum rowSum
-	err = r.c.query(ctx, p.query, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
-		values = append(values, row...)
-		for i := range p.columns {
-			c, v := &p.columns[i], row[1+i]
-			if id, ok := v.(int64); ok && c.names != "" {
-				meanings[id] = ""
+	err := r.c.query(ctx, p.query, []driver.Value{compactJSON(keys)}, func(values []driver.Value) error {
+		if p.summed {
+			if err := p.compare(&sum, values); err != nil {
+				return fmt.Errorf("a record of %v: %w", columnar.CreatedAt(values[0].(int64)), err)
 			}
-			if !p.summed {
-				continue
-			}
-			if c.name != sumColumn {
-				sum.add(c, v)
-			} else if err := sum.compare(v); err != nil {
-				return fmt.Errorf("a record of %v: %w", columnar.CreatedAt(row[0].(int64)), err)
+		}
+		at := len(found)
+		found = found[:at+1]
+		p.decode(&found[at], values)
+		order = append(order, found[at].n)
+		for i, c := range p.named {
+			if id := values[1+c]; id != nil {
+				ids[i*len(keys)+at] = uint32(id.(int64))
 			}
 		}
 		return nil
@@ -231,40 +234,53 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) (rows 
 	if err != nil {
 		return nil, err
 	}
-	if err := r.names.names(ctx, r.c, meanings); err != nil {
+	names, err := r.texts(ctx, ids)
+	if err != nil {
 		return nil, err
 	}
-	found := make(map[int64]*row, len(keys))
-	for ; len(values) > 0; values = values[width:] {
-		row := new(row)
-		p.decode(row, values[:width], meanings)
-		found[row.n] = row
+	for i, c := range p.named {
+		for at := range found {
+			switch id, name := ids[i*len(keys)+at], names[i*len(keys)+at]; {
+			case id != 0 && name == "":
+				return nil, fmt.Errorf("a name is not there: %w", errDamaged)
+			case id != 0:
+				p.columns[c].decode(&found[at], name)
+			}
+		}
 	}
-	rows = make([]*row, 0, len(keys))
+	rows := make([]*row, 0, len(keys))
 	for _, n := range keys {
-		row, ok := found[n]
+		at, ok := slices.BinarySearch(order, n)
 		if !ok { // in the transaction that found the key
 			return nil, fmt.Errorf("a record of %v is only in part there: %w", columnar.CreatedAt(n), errDamaged)
 		}
-		rows = append(rows, row)
+		rows = append(rows, &found[at])
 	}
 	return rows, nil
 }
 
-// decode makes r of the values of the list. meanings are the names of ids.
-func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]string) {
+// decode makes r of the values of the list, but for the names.
+func (p *projection) decode(r *row, values []driver.Value) {
 	*r = row{n: values[0].(int64)}
 	r.record.CreatedAt = columnar.CreatedAt(r.n)
 	for i, v := range values[1:] {
-		c := &p.columns[i]
-		if v == nil || c.decode == nil {
-			continue
+		if c := &p.columns[i]; v != nil && c.decode != nil && c.names == "" {
+			c.decode(r, v)
 		}
-		if c.names != "" {
-			v = meanings[v.(int64)]
-		}
-		c.decode(r, v)
 	}
+}
+
+// compare compares the sums of the tables with those of the values.
+func (p *projection) compare(sum *rowSum, values []driver.Value) error {
+	for i, v := range values[1:] {
+		c := &p.columns[i]
+		if c.name != sumColumn {
+			sum.add(c, v)
+		} else if err := sum.compare(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // byKey reads a record, or storage.ErrNotFound.
@@ -338,47 +354,3 @@ const (
 	inWindow  = " IN (SELECT +bucket FROM buckets WHERE bucket BETWEEN ? AND ?)"
 	inBuckets = "bucket" + inWindow
 )
-
-// nameReader is the readers' side of the table names: what an id means.
-type nameReader struct {
-	mu     sync.Mutex // guards all fields
-	cached cache[int64, string]
-	// texts are the names that analytics ask for.
-	texts cache[uint32, string]
-}
-
-// names returns the names of ids.
-func (r *nameReader) names(ctx context.Context, c *conn, ids map[int64]string) error {
-	var unknown []int64
-	r.mu.Lock()
-	for id := range ids {
-		name, ok := r.cached.get(id)
-		if !ok {
-			unknown = append(unknown, id)
-		}
-		ids[id] = name
-	}
-	r.mu.Unlock()
-	if unknown == nil {
-		return nil
-	}
-	found := 0
-	err := c.query(ctx, "SELECT id, name, hash FROM names WHERE id IN (SELECT value FROM json_each(?))",
-		[]driver.Value{compactJSON(unknown)}, func(row []driver.Value) error {
-			found++
-			ids[row[0].(int64)] = row[1].(string)
-			return compareHash(row[1], row[2])
-		})
-	if err == nil && found < len(unknown) {
-		err = fmt.Errorf("a name is not there: %w", errDamaged)
-	}
-	if err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range unknown {
-		r.cached.put(id, ids[id])
-	}
-	return nil
-}

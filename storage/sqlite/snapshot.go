@@ -111,7 +111,7 @@ func (*Storage) CheckFile(ctx context.Context, path string, journal uuid.UUID, m
 }
 
 func checkAll(ctx context.Context, c *conn, journal uuid.UUID, match func(*storage.Record)) (p storage.Position, err error) {
-	v := verification{reader: reader{c, new(nameReader), standardBounds}}
+	v := verification{reader: reader{c, newNameReader(), standardBounds}}
 	problems, err := v.verify(ctx)
 	if err == nil && problems != nil {
 		err = errors.New(strings.Join(problems, "; "))

@@ -148,7 +148,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	b.contents, b.damaged = h.Contents, h.Damaged
 	b.writer = w
 	b.older.Store(false)
-	b.names = &nameReader{texts: cache[uint32, string]{generation: textGeneration}}
+	b.names = newNameReader()
 	b.tails, b.files = k, files
 	b.readers = newPool(b.path)
 	b.closing, b.close = context.WithCancel(context.Background())

@@ -19,7 +19,7 @@ import (
 func (b *Backend) Verify(ctx context.Context) (problems []string, err error) {
 	c, err := openReader(b.path)
 	if err == nil {
-		v := verification{reader: reader{c, new(nameReader), standardBounds}, rests: 3, began: time.Now()}
+		v := verification{reader: reader{c, newNameReader(), standardBounds}, rests: 3, began: time.Now()}
 		problems, err = v.verify(ctx)
 		err = errors.Join(err, c.Close())
 	}

@@ -51,7 +51,7 @@ func newWriter(ctx context.Context, c *conn, tails *tailCache, b bounds) (*write
 	names := dictionary{c: c, cached: cache[nameKey, nameEntry]{generation: nameGeneration}, next: last + 1, block: b.nameBlock}
 	w := &writer{c: c, bounds: b, names: names, tails: tails, pruned: neverPruned}
 	w.names.forgetOldest()
-	w.rows = reader{c, new(nameReader), b}
+	w.rows = reader{c, newNameReader(), b}
 	return w, err
 }
 
