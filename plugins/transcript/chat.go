@@ -1,6 +1,10 @@
 package transcript
 
-import "github.com/tidwall/gjson"
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
 
 // contentPart is a part of a content list: text, or Mistral's thinking, which
 // is itself a list of texts.
@@ -106,8 +110,8 @@ func sameDetail(list *node, detail gjson.Result, _ int) (*node, string) {
 
 // sameCall joins the pieces of a tool call: those of the same index, else of the same id. As where an answer is
 // translated, a piece with neither an id nor a name goes on with the last call if no call has its index, and one
-// with a name and another id begins a further call at its index: there are providers that number all calls 0
-// (https://github.com/vercel/ai/pull/14277).
+// with a name begins a further call at its index if it has another id, or none and the call there is whole: there
+// are providers that number all calls 0 (https://github.com/vercel/ai/pull/14277).
 func sameCall(list *node, piece gjson.Result, _ int) (call *node, key string) {
 	id, name := piece.Get("id"), piece.Get("function.name")
 	if !name.Exists() {
@@ -122,10 +126,19 @@ func sameCall(list *node, piece gjson.Result, _ int) (call *node, key string) {
 	switch {
 	case call == nil && id.Str == "" && name.Str == "":
 		return list.last(), key
-	case call == nil, id.Str == "", name.Str == "", call.get("id").isBlank(), call.get("id").equals(id.Raw):
+	case call == nil, name.Str == "":
 		return call, key
 	}
-	if f := call.get("function"); f.get("arguments").isBlank() && !f.get("name").isEmpty() && f.get("name").equalsText(name.Raw) {
+	f := call.get("function")
+	switch {
+	case id.Str == "", call.get("id").isBlank():
+		if strings.HasPrefix(piece.Get("function.arguments").Str, "{") && f.get("arguments").hasObject() {
+			return nil, key
+		}
+		return call, key
+	case call.get("id").equals(id.Raw):
+		return call, key
+	case f.get("arguments").isBlank() && !f.get("name").isEmpty() && f.get("name").equalsText(name.Raw):
 		return call, key // it begins a second time (https://github.com/Avarok-Cybersecurity/atlas/issues/33)
 	}
 	return nil, key

@@ -112,6 +112,12 @@ func storedCases(t testing.TB) []storedCase {
 			{"choices":[{"delta":{"tool_calls":[{"function":{"name":null,"arguments":"}"}}]}}]}
 			{"choices":[{"delta":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"1"}},{"function":{"name":"g","arguments":"2"}}]}}]}`),
 			`{"choices":[{"message":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"f","arguments":"1"}},{"function":{"name":"g","arguments":"2"}}]}}],"object":"chat.completion"}`},
+		{"chat: calls without an id at one index", plugins.Chat, sseType, sseStream(`
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{\"x\":"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{\"y\":1}}"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{}"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"g","arguments":"{}"}}]}}]}`),
+			`{"choices":[{"message":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"{\"x\":{\"y\":1}}"}},{"id":"","function":{"name":"f","arguments":"{}"}},{"id":"c","function":{"name":"g","arguments":"{}"}}]}}],"object":"chat.completion"}`},
 		{"chat: arguments at another index, and a call that begins twice", plugins.Chat, sseType, sseStream(`
 			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}}]}
 			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":""}}]}}]}
