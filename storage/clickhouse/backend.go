@@ -212,6 +212,7 @@ func (b *Backend) opened() (clickhouse.Conn, storage.Contents, error) {
 
 // The codes of ClickHouse's errors (src/Common/ErrorCodes.cpp) that matter here.
 const (
+	codeUnknownTable   = 60
 	codeSyntax         = 62
 	codeTooManyQueries = 202
 	codeAborted        = 236

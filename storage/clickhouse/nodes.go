@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,10 +35,31 @@ const nodeStates = `SELECT node, argMaxIf(text, at, is_state), if(max(at) = toDa
 		WHERE org = '' AND created_at = toDateTime64('` + markTime + `', 3, 'UTC')
 ) GROUP BY node`
 
-// Nodes implements storage.Nodes.
+// Nodes implements storage.Nodes. If somebody has dropped the table, it is created again.
 func (b *Backend) Nodes(ctx context.Context) (nodes map[uuid.UUID]storage.Node, err error) {
-	nodes = make(map[uuid.UUID]storage.Node)
-	err = b.withConn(ctx, "reading the states of nodes in ClickHouse", func(ctx context.Context, conn driver.Conn) error {
+	if nodes, err = b.readNodes(ctx); isCode(err, codeUnknownTable) {
+		if err = b.createNodes(ctx); err == nil {
+			nodes, err = b.readNodes(ctx)
+		}
+	}
+	if err == nil && b.config.Cluster != "" {
+		err = b.syncNodes(ctx, nodes)
+	}
+	return nodes, err
+}
+
+func (b *Backend) createNodes(ctx context.Context) error {
+	return b.withConn(ctx, "creating ClickHouse's table nodes", func(ctx context.Context, conn driver.Conn) (err error) {
+		for _, statement := range b.statements(nodesTable) {
+			err = errors.Join(err, conn.Exec(ctx, statement))
+		}
+		return err
+	})
+}
+
+func (b *Backend) readNodes(ctx context.Context) (map[uuid.UUID]storage.Node, error) {
+	nodes := make(map[uuid.UUID]storage.Node)
+	err := b.withConn(ctx, "reading the states of nodes in ClickHouse", func(ctx context.Context, conn driver.Conn) error {
 		return eachRow(ctx, conn, nodeStates, nil, func(rows driver.Rows) error {
 			var id uuid.UUID
 			var node storage.Node
@@ -48,9 +70,6 @@ func (b *Backend) Nodes(ctx context.Context) (nodes map[uuid.UUID]storage.Node, 
 			return err
 		})
 	})
-	if err == nil && b.config.Cluster != "" {
-		err = b.syncNodes(ctx, nodes)
-	}
 	return nodes, err
 }
 

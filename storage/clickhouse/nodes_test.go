@@ -58,3 +58,32 @@ func TestErasureNoLongerWaitsForANodeThatIsGone(t *testing.T) {
 		t.Errorf("its state is %q, %v", nodes[node].State, err)
 	}
 }
+
+// A table of nodes that somebody drops is there again with the next exchange, and nodes save what they lack.
+func TestNodesAfterTheirTableIsDropped(t *testing.T) {
+	server := clickhousetest.Start(t, "")
+	o := clickhouse.Options{Addr: []string{server.Addr}, Auth: clickhouse.Auth{Database: "weir"}, DialTimeout: time.Second}
+	b := backend.New(backend.Config{Options: o})
+	node := uuid.New()
+	if _, err := b.Open(t.Context(), &storage.Host{Journal: node}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	conn, err := clickhouse.Open(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(t.Context(), "DROP TABLE nodes SYNC"); err != nil {
+		t.Fatal(err)
+	}
+	if nodes, err := b.Nodes(t.Context()); err != nil || nodes[node].State != "" {
+		t.Errorf("it reads %v, %v", nodes, err)
+	}
+	if err := b.SaveNode(t.Context(), node, "state"); err != nil {
+		t.Fatal(err)
+	}
+	if nodes, err := b.Nodes(t.Context()); err != nil || nodes[node].State != "state" {
+		t.Errorf("it reads %v, %v", nodes, err)
+	}
+}
