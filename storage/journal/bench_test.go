@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/test/prose"
@@ -304,6 +306,38 @@ func BenchmarkSync(b *testing.B) {
 			})
 			slices.Sort(took)
 			b.ReportMetric(float64(took[b.N*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+// An erasure that chooses once more, beside as many records under hold as it has found before and without: these cost
+// no more than others.
+func BenchmarkChooseAgain(b *testing.B) {
+	for _, held := range []int{0, 100_000} {
+		b.Run(fmt.Sprint("held ", held), func(b *testing.B) {
+			backend := new(storagetest.Memory)
+			j := open(b, backend, Options{Dir: b.TempDir()})
+			j.nodes.states = map[uuid.UUID]nodeState{j.identity: {FilterKey: make([]byte, filterKeyBytes)}}
+			batch := storage.Batch{}
+			for range 10_000 {
+				batch.Records = append(batch.Records, &storage.Record{ID: uuid.New(), Org: "acme", CreatedAt: 1})
+			}
+			if err := backend.Write(b.Context(), &batch); err != nil {
+				b.Fatal(err)
+			}
+			e := Erasure{Org: "acme", Scope: storage.EraseRecord, RequestedAt: 2, Filter: storage.AppendJSON(nil, storage.All{})}
+			for n := range held { // others came before those that are there
+				id := uuid.New()
+				if records := batch.Records; n >= held-len(records) {
+					id = records[n-(held-len(records))].ID
+				}
+				e.Held = append(e.Held, id)
+			}
+			for b.Loop() {
+				if err := j.erasures.takeLate(b.Context(), &e, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }
