@@ -1,11 +1,11 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// maxErased bounds the records of an erasure: a place is kept for each until it is done, and a hash for ever.
+// maxErased is the default of Options.maxErased.
 const maxErased = 1_000_000
 
 // ErrManyErased: a filter chooses more records than an erasure can have.
@@ -24,20 +24,24 @@ var ErrManyErased = fmt.Errorf("more than %d records match; erase them in parts,
 // and counts them. Those under hold are the erasure's to erase later. The holds come second: what is
 // recorded late may be under hold, and is not chosen if it was not there before.
 func (j *Journal) Choose(ctx context.Context, e *Erasure, filter storage.Filter, holds []Hold) ([]Chosen, error) {
-	return j.choose(ctx, j.EachPage, e, filter, holds, func(*storage.Record) bool { return false })
+	chosen, more, err := j.choose(ctx, j.EachPage, e, filter, holds, func(*storage.Record) bool { return false })
+	if more {
+		return nil, ErrManyErased
+	}
+	return chosen, err
 }
 
 // pageReader is Journal.EachPage or Journal.eachPage.
 type pageReader func(ctx context.Context, org string, f storage.Filter, each func([]*storage.Record) error) error
 
-// choose is Choose without the records that skip reports.
-func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filter storage.Filter, holds []Hold, skip func(*storage.Record) bool) ([]Chosen, error) {
+// choose is Choose without the records that skip reports. It stops after as many as an erasure can have: more is true
+// if there may be others.
+func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filter storage.Filter, holds []Hold, skip func(*storage.Record) bool) (chosen []Chosen, more bool, err error) {
 	eraser, ok := j.backend.(storage.RecordEraser)
 	if !ok {
-		return nil, errors.ErrUnsupported
+		return nil, false, errors.ErrUnsupported
 	}
-	var chosen []Chosen
-	err := read(ctx, e.Org, filter, func(records []*storage.Record) error {
+	err = read(ctx, e.Org, filter, func(records []*storage.Record) error {
 		var ids []uuid.UUID
 		for _, r := range records {
 			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt || skip(r) {
@@ -47,15 +51,15 @@ func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filte
 			e.Records++
 			e.Bytes += r.RequestBytes + r.ResponseBytes
 		}
-		if e.Records > maxErased {
-			return ErrManyErased
-		}
 		items, _, err := eraser.CountItems(ctx, e.Org, ids)
 		e.Items += items
+		if more = e.Records > j.options.Load().maxErased; more {
+			return cmp.Or(err, ErrManyErased)
+		}
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err != nil && !errors.Is(err, ErrManyErased) {
+		return nil, false, err
 	}
 	held := make(map[uuid.UUID]bool)
 	for _, h := range holds {
@@ -66,7 +70,7 @@ func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filte
 			}
 			return nil
 		}); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if keeps {
 			e.Holds = append(e.Holds, h.ID)
@@ -81,7 +85,7 @@ func (j *Journal) choose(ctx context.Context, read pageReader, e *Erasure, filte
 	if len(e.Held) == 0 {
 		e.Holds = nil
 	}
-	return chosen, nil
+	return chosen, more, nil
 }
 
 // chooseAgain has erasures choose the records that other nodes had not written to the backend before, once they
@@ -95,7 +99,8 @@ func (l *erasures) chooseAgain(ctx context.Context) (failed error) {
 	return failed
 }
 
-// takeLate has an erasure take what its filter chooses now and did not before.
+// takeLate has an erasure take what its filter chooses now and did not before, or the first of it: then it chooses
+// again.
 func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error {
 	filter, err := storage.ParseFilter(e.Filter, storage.RequestResponse)
 	if err != nil {
@@ -110,7 +115,7 @@ func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error
 	for _, id := range e.Held {
 		held[id] = true
 	}
-	chosen, err := l.j.choose(ctx, l.j.eachPage, &found, filter, holds, func(r *storage.Record) bool {
+	chosen, more, err := l.j.choose(ctx, l.j.eachPage, &found, filter, holds, func(r *storage.Record) bool {
 		return erased.scope(r.Key()) >= found.Scope || held[r.ID]
 	})
 	if err != nil {
@@ -122,7 +127,9 @@ func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error
 			e.Items -= found.Items
 			return
 		}
-		e.Filter, e.EncryptedFilter = nil, encrypted
+		if !more {
+			e.Filter, e.EncryptedFilter = nil, encrypted
+		}
 		e.Records, e.Bytes = e.Records+found.Records, e.Bytes+found.Bytes
 		for _, id := range found.Holds {
 			if !slices.Contains(e.Holds, id) {
@@ -134,24 +141,38 @@ func (l *erasures) takeLate(ctx context.Context, e *Erasure, holds []Hold) error
 	return errors.Join(err, saved)
 }
 
-// reopen has erasures choose once more that did not wait for a node which has joined since: it may bring calls from
-// before they were requested.
-func (l *erasures) reopen(states map[uuid.UUID]nodeState, filterKey []byte) error {
+// noteJoined notes which nodes have joined since it looked before, and since when they may have calls.
+func (l *erasures) noteJoined(states map[uuid.UUID]nodeState) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	joined, oldest := make(map[uuid.UUID]storage.Timestamp), storage.Timestamp(math.MaxInt64)
+	joined := make(map[uuid.UUID]storage.Timestamp)
 	for id, s := range states {
 		if id == l.j.identity || s.JoinedAt == 0 {
 			continue
 		}
-		if joined[id] = s.JoinedAt; l.joined[id] != s.JoinedAt {
-			oldest = min(oldest, s.OldestAt)
+		if joined[id] = s.JoinedAt; l.joined[id] != s.JoinedAt && (l.reopenFrom == nil || s.OldestAt < *l.reopenFrom) {
+			l.reopenFrom = new(s.OldestAt)
 		}
 	}
 	l.unsaved = l.unsaved || !maps.Equal(joined, l.joined)
 	l.joined = joined
+	if len(l.all) == 0 || !l.unsaved {
+		return nil
+	}
+	return l.save()
+}
+
+// reopen has erasures choose once more that did not wait for a node which has joined since: it may bring calls from
+// before they were requested.
+func (l *erasures) reopen() error {
+	filterKey := l.j.nodes.filterKey()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reopenFrom == nil || filterKey == nil {
+		return nil
+	}
 	for i, e := range l.all {
-		if e.EncryptedFilter == nil || e.RequestedAt < oldest {
+		if e.EncryptedFilter == nil || e.RequestedAt < *l.reopenFrom {
 			continue
 		}
 		next := *e
@@ -164,9 +185,7 @@ func (l *erasures) reopen(states map[uuid.UUID]nodeState, filterKey []byte) erro
 		}
 		l.all[i] = &next
 	}
-	if len(l.all) == 0 || !l.unsaved {
-		return nil
-	}
+	l.reopenFrom = nil
 	return l.save()
 }
 

@@ -20,6 +20,9 @@ func (l *erasures) run(ctx context.Context) {
 	if err := l.eraseReleased(ctx); err != nil && ctx.Err() == nil {
 		l.j.options.logger().Error("it is not known which records are under hold: erasures go on with the others", zap.Error(err))
 	}
+	if err := l.reopen(); err != nil {
+		l.j.options.logger().Error("erasures cannot go on for a node that has joined: it is tried again", zap.Error(err))
+	}
 	if err := l.chooseAgain(ctx); err != nil && ctx.Err() == nil {
 		l.j.options.logger().Error("the calls that other nodes had to write first cannot be chosen to be erased: it is tried again", zap.Error(err))
 	}

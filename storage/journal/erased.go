@@ -40,7 +40,8 @@ type erasedRecords struct {
 	key  []byte
 	set  erasedSet
 	file erasedFile
-	// others are what other journals with the same backend have erased, by their keys.
+	// others are what other journals with the same backend have erased, by their keys, and what this one has and
+	// its file lacks.
 	others map[string]erasedSet
 }
 
@@ -117,8 +118,7 @@ func (r *erasedRecords) with(dir, org string, ids [][]byte, scope storage.Erasur
 	}
 	var text []byte
 	if next.key == nil {
-		next.key = make([]byte, erasedKeyBytes)
-		rand.Read(next.key)
+		next.key = next.newKey()
 		text = append(text, next.key...)
 	}
 	before := len(text)
@@ -141,6 +141,17 @@ func (r *erasedRecords) with(dir, org string, ids [][]byte, scope storage.Erasur
 	return next, err
 }
 
+// newKey returns a key that another journal has, or a new one: with the same key, one hash of a record serves for all
+// that these journals have erased.
+func (r *erasedRecords) newKey() []byte {
+	if keys := slices.Collect(maps.Keys(r.others)); len(keys) > 0 {
+		return []byte(slices.Min(keys))
+	}
+	key := make([]byte, erasedKeyBytes)
+	rand.Read(key)
+	return key
+}
+
 // withOthers returns r with what another journal has erased.
 func (r *erasedRecords) withOthers(key string, entries []byte) *erasedRecords {
 	next := &erasedRecords{}
@@ -153,6 +164,18 @@ func (r *erasedRecords) withOthers(key string, entries []byte) *erasedRecords {
 	}
 	next.others[key] = next.others[key].with(entries)
 	return next
+}
+
+// lacking returns the entries of a set that r lacks, by a key.
+func (r *erasedRecords) lacking(key string, set erasedSet) []byte {
+	if r == nil {
+		return erasedSet(nil).lacking(set)
+	}
+	has := r.others[key]
+	if key == string(r.key) {
+		has = slices.Concat(r.set, has)
+	}
+	return has.lacking(set)
 }
 
 // hashErased returns the keyed hash of a record's id, or of what conversationHashed returns.
@@ -171,10 +194,13 @@ func conversationHashed(id string) []byte { return append([]byte(id), 0) }
 // lookup is what was erased of what is hashed, 0 if nothing was.
 func (r *erasedRecords) lookup(org string, id []byte) (scope storage.ErasureScope) {
 	if r.key != nil {
-		scope = r.set.scope(hashErased(r.key, org, id))
+		hash := hashErased(r.key, org, id)
+		scope = max(r.set.scope(hash), r.others[string(r.key)].scope(hash))
 	}
 	for key, set := range r.others {
-		scope = max(scope, set.scope(hashErased([]byte(key), org, id)))
+		if key != string(r.key) {
+			scope = max(scope, set.scope(hashErased([]byte(key), org, id)))
+		}
 	}
 	return scope
 }

@@ -30,14 +30,16 @@ type erasures struct {
 	reach Reach
 	// refused is why no erasure can be created, nil if one can.
 	refused error
-	// joined is when each node has joined for which reopen has looked.
-	joined map[uuid.UUID]storage.Timestamp
+	// joined is when each node has joined that noteJoined has seen. From reopenFrom on, erasures were requested that
+	// have to choose again for one, nil for none.
+	joined     map[uuid.UUID]storage.Timestamp
+	reopenFrom *storage.Timestamp
 	// flushRequest is the number of the last flush that was requested of other nodes.
 	flushRequest int64
 	// savedAt is when the file was written last, saving how long that took.
 	savedAt time.Time
 	saving  time.Duration
-	// unsaved is true if segmentErased or reopen has changed what the file does not have.
+	// unsaved is true if segmentErased or noteJoined has changed what the file does not have.
 	unsaved bool
 
 	// deciding is held while it is decided which conversations go as a whole, and for reading while a
@@ -54,6 +56,7 @@ type erasuresText struct {
 	Generation uint64
 	Erasures   []*Erasure
 	Joined     map[uuid.UUID]storage.Timestamp `json:",omitempty"`
+	ReopenFrom *storage.Timestamp              `json:",omitempty"`
 	// Records is how much of the file of erased records holds.
 	Records erasedFile `json:",omitzero"`
 
@@ -66,7 +69,7 @@ func (l *erasures) open() {
 	if err != nil {
 		l.j.options.logger().Error("the list of erasures cannot be read", zap.Error(err))
 	}
-	l.all, l.joined, l.reach = t.Erasures, t.Joined, t.reach()
+	l.all, l.joined, l.reopenFrom, l.reach = t.Erasures, t.Joined, t.ReopenFrom, t.reach()
 	l.records.Store(t.records)
 	l.lastFlush() // what is requested before the first exchange does not have the number of an earlier flush
 	if l.refused = l.j.witness.Compare(ErasuresName, l.reach); l.refused != nil {
@@ -115,7 +118,7 @@ func (t *erasuresText) write(dir string) error {
 
 // save writes the file anew. It needs the mutex.
 func (l *erasures) save() error {
-	next := erasuresText{Generation: l.reach.Generation + 1, Erasures: l.all, Joined: l.joined}
+	next := erasuresText{Generation: l.reach.Generation + 1, Erasures: l.all, Joined: l.joined, ReopenFrom: l.reopenFrom}
 	if records := l.records.Load(); records != nil {
 		next.Records = records.file
 	}

@@ -57,6 +57,9 @@ type Options struct {
 	// firstSegment is the number of the first segment of a new journal. Default: the
 	// seconds since 1970, which no journal that was here before has used.
 	firstSegment uint64
+	// maxErased bounds the records that an erasure chooses at once: a place is kept for each until it is done, and
+	// a hash for ever. Default: 1,000,000.
+	maxErased int64
 }
 
 func (o Options) withDefaults() Options {
@@ -86,6 +89,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.firstSegment == 0 {
 		o.firstSegment = uint64(o.now().Unix())
+	}
+	if o.maxErased == 0 {
+		o.maxErased = maxErased
 	}
 	return o
 }
@@ -163,7 +169,7 @@ func newJournal(b storage.Backend, o Options) *Journal {
 	}
 	j.delivery.j, j.maintenance.j, j.witness.j, j.erasures.j = j, j, j, j
 	shared, _ := b.(storage.Nodes)
-	j.nodes = nodes{j: j, backend: shared, readParts: make(map[uuid.UUID]int64), flushes: make(map[uuid.UUID]pendingFlush)}
+	j.nodes = nodes{j: j, backend: shared, read: make(map[uuid.UUID]erasedParts), flushes: make(map[uuid.UUID]pendingFlush)}
 	j.log.dir, j.log.options, j.log.mu, j.log.wake = o.Dir, &j.options, &j.mu, j.delivery.wake
 	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
 	o = o.withDefaults()
@@ -257,6 +263,7 @@ func (j *Journal) startTasks(ctx context.Context) {
 	go j.delivery.run(drainCtx)
 	var background sync.WaitGroup
 	background.Go(func() { j.maintenance.run(maintenanceCtx) })
+	background.Go(func() { j.nodes.run(maintenanceCtx) })
 	background.Go(func() { j.syncEverySecond(maintenanceCtx) })
 	background.Go(func() { j.witness.verifyDaily(maintenanceCtx) })
 	go func() {
@@ -311,7 +318,7 @@ func (dv *delivery) isConnected() bool {
 // Reconfigure changes the settings, except Dir, without reopening.
 func (j *Journal) Reconfigure(o Options) {
 	before := j.options.Load()
-	o.now, o.open, o.firstSegment = before.now, before.open, before.firstSegment
+	o.now, o.open, o.firstSegment, o.maxErased = before.now, before.open, before.firstSegment, before.maxErased
 	o = o.withDefaults()
 	j.options.Store(&o)
 	if !o.AwaitLedger {

@@ -48,19 +48,14 @@ type maintenance struct {
 
 // run seals segments and deletes what has outlived its retention.
 func (m *maintenance) run(ctx context.Context) {
-	tick, exchange := time.NewTicker(maintainEvery), time.NewTicker(exchangeEvery)
+	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
-	defer exchange.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		case <-m.wake:
-		case <-exchange.C:
-			if !m.j.nodes.tryExchange(ctx) {
-				continue
-			}
 		}
 		m.pass(ctx)
 		m.j.erasures.run(ctx)

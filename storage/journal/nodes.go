@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -49,11 +48,12 @@ type nodes struct {
 
 	// turn is held while states are exchanged. It guards the fields up to mu.
 	turn sync.Mutex
-	// parts is how many parts the backend has of what this node has erased. published is how many bytes of the
-	// file they have, 0 before the first exchange.
+	// parts is how many parts the backend has of what this node has erased, and published how many bytes of the
+	// file they have, when that was comparedAt, and after what was published since.
 	parts, published int64
-	// readParts is how many parts this node has read of what each other node has erased.
-	readParts map[uuid.UUID]int64
+	comparedAt       storage.Timestamp // 0 before the first exchange
+	// read is what this node has read of what each other node has erased.
+	read map[uuid.UUID]erasedParts
 	// flushes are the requests of other nodes that are not fulfilled yet.
 	flushes map[uuid.UUID]pendingFlush
 	// state is this node's, as the last exchange has found or saved it.
@@ -66,6 +66,13 @@ type nodes struct {
 	states map[uuid.UUID]nodeState
 	// failing is true if the last exchange has failed.
 	failing bool
+}
+
+// erasedParts is how many parts were read of what a node has erased that joined at a time. It joins again if its
+// state is lost, and then the parts may begin anew.
+type erasedParts struct {
+	joinedAt storage.Timestamp
+	parts    int64
 }
 
 // pendingFlush is a request that is fulfilled once no raw segment up to one is left.
@@ -97,6 +104,22 @@ type nodeState struct {
 // errNotSaved is what exchange fails with once it has read what other nodes have erased.
 var errNotSaved = errors.New("what this node tells the others is not saved")
 
+// run exchanges states until ctx ends, whatever maintenance does meanwhile.
+func (n *nodes) run(ctx context.Context) {
+	tick := time.NewTicker(exchangeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if n.tryExchange(ctx) {
+				signal(n.j.maintenance.wake)
+			}
+		}
+	}
+}
+
 // exchange reads the states of all nodes, and saves this node's if it has changed. changed is true if any has.
 func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	if n.backend == nil {
@@ -104,12 +127,13 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	}
 	n.turn.Lock()
 	defer n.turn.Unlock()
-	states, err := n.read(ctx)
+	states, err := n.readStates(ctx)
 	if err != nil {
 		return false, err
 	}
 	before := states[n.j.identity]
-	if n.published == 0 || before.ErasedParts < n.state.ErasedParts || before.FlushRequest < n.state.FlushRequest { // all states may be lost
+	isLost := before.ErasedParts < n.state.ErasedParts || before.FlushRequest < n.state.FlushRequest // as all states may be
+	if isLost || n.published == 0 || n.j.options.now() >= n.comparedAt+storage.Timestamp(renewEvery.Milliseconds()) {
 		if err := n.compareErased(ctx, states); err != nil {
 			return false, err
 		}
@@ -143,10 +167,10 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// tell has erasures choose again for nodes that have joined, publishes what this node has erased, and saves its next
-// state if that differs from the one that was read, or is old.
+// tell notes which nodes have joined, publishes what this node has erased, and saves its next state if that differs
+// from the one that was read, or is old.
 func (n *nodes) tell(ctx context.Context, states map[uuid.UUID]nodeState, next *nodeState) error {
-	if err := n.j.erasures.reopen(states, next.FilterKey); err != nil {
+	if err := n.j.erasures.noteJoined(states); err != nil {
 		return err
 	}
 	request, file := n.j.erasures.lastFlush()
@@ -160,7 +184,7 @@ func (n *nodes) tell(ctx context.Context, states map[uuid.UUID]nodeState, next *
 	return n.save(ctx, n.j.identity, *next)
 }
 
-// tryExchange is exchange for maintenance, which tries again a second later.
+// tryExchange is an exchange that is tried again a second later.
 func (n *nodes) tryExchange(ctx context.Context) (changed bool) {
 	if n.backend == nil || !n.j.delivery.isConnected() {
 		return false
@@ -175,8 +199,8 @@ func (n *nodes) tryExchange(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// read reads all states. A node without a state, or whose state cannot be read, has flushed nothing.
-func (n *nodes) read(ctx context.Context) (map[uuid.UUID]nodeState, error) {
+// readStates reads all states. A node without a state, or whose state cannot be read, has flushed nothing.
+func (n *nodes) readStates(ctx context.Context) (map[uuid.UUID]nodeState, error) {
 	found, err := n.backend.Nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -211,12 +235,20 @@ func (n *nodes) save(ctx context.Context, node uuid.UUID, s nodeState) error {
 	return n.backend.SaveNode(ctx, node, string(text))
 }
 
-// compareErased compares what the backend has of what this node has erased with the journal's file. What it
-// lacks is published once more. No flush has the number of an earlier one, also if this node's state is gone.
+// compareErased compares what the backend has of what this node has erased with the journal's file. What the backend
+// lacks is published once more. What the file lacks, as after a restore from a backup, is known from then on.
+// No flush has the number of an earlier one, also if this node's state is gone.
 func (n *nodes) compareErased(ctx context.Context, states map[uuid.UUID]nodeState) error {
 	parts, err := n.backend.ErasedBy(ctx, n.j.identity, 0)
 	if err != nil {
 		return err
+	}
+	published := make(map[string]erasedSet)
+	for _, part := range parts {
+		if len(part) > erasedKeyBytes {
+			key := string(part[:erasedKeyBytes])
+			published[key] = published[key].with(part[erasedKeyBytes:])
+		}
 	}
 	l := &n.j.erasures
 	l.mu.Lock()
@@ -225,20 +257,18 @@ func (n *nodes) compareErased(ctx context.Context, states map[uuid.UUID]nodeStat
 	for _, s := range states {
 		l.flushRequest = max(l.flushRequest, s.Flushed[n.j.identity])
 	}
-	n.parts, n.published = int64(len(parts)), erasedKeyBytes
+	n.parts, n.published, n.comparedAt = int64(len(parts)), erasedKeyBytes, n.j.options.now()
 	r := l.records.Load()
-	if r == nil || r.key == nil {
-		return nil
+	if r != nil && len(published[string(r.key)].lacking(r.set)) == 0 {
+		n.published = max(n.published, r.file.Size)
 	}
-	var published erasedSet
-	for _, part := range parts {
-		if len(part) > erasedKeyBytes && bytes.Equal(part[:erasedKeyBytes], r.key) {
-			published = published.with(part[erasedKeyBytes:])
+	for key, set := range published {
+		if lacking := r.lacking(key, set); len(lacking) > 0 {
+			r = r.withOthers(key, lacking)
+			l.j.removals.Add(1)
 		}
 	}
-	if len(published.lacking(r.set)) == 0 {
-		n.published = r.file.Size
-	}
+	l.records.Store(r)
 	return nil
 }
 
@@ -277,18 +307,21 @@ func (n *nodes) flush(ctx context.Context, states map[uuid.UUID]nodeState) (flus
 		if id == n.j.identity {
 			continue
 		}
-		if s.ErasedParts < n.readParts[id] { // the table was emptied
-			n.readParts[id] = 0
+		read := n.read[id]
+		if read.joinedAt != s.JoinedAt || read.parts > s.ErasedParts { // parts were lost, and others may have their numbers
+			read = erasedParts{joinedAt: s.JoinedAt}
 		}
-		if s.ErasedParts > n.readParts[id] {
-			parts, err := n.backend.ErasedBy(ctx, id, n.readParts[id])
+		if s.ErasedParts > read.parts {
+			parts, err := n.backend.ErasedBy(ctx, id, read.parts)
 			if err != nil {
 				return nil, err
 			}
+			parts = parts[:min(int64(len(parts)), s.ErasedParts-read.parts)] // the next ones are from before others were lost
 			n.j.erasures.addOthers(parts)
-			n.readParts[id] += int64(len(parts))
+			read.parts += int64(len(parts))
 		}
-		if _, runs := n.flushes[id]; !runs && s.FlushRequest > flushed[id] && s.ErasedParts <= n.readParts[id] {
+		n.read[id] = read
+		if _, runs := n.flushes[id]; !runs && s.FlushRequest > flushed[id] && s.ErasedParts == read.parts {
 			n.flushes[id] = pendingFlush{s.FlushRequest, n.j.log.newestRaw()}
 			begins = true
 		}

@@ -63,6 +63,11 @@ func (b *Backend) ForgetNodes() error {
 	return nil
 }
 
+// ForgetErased loses one part of what a node has erased.
+func (b *Backend) ForgetErased(node uuid.UUID, number int64) error {
+	return os.Remove(b.dir.file(fmt.Sprintf(erasedName, node, number)))
+}
+
 // SaveNode implements storage.Nodes.
 func (b *Backend) SaveNode(_ context.Context, node uuid.UUID, state string) error {
 	return b.replace(node.String()+stateName, []byte(state))
