@@ -414,6 +414,7 @@ Is a server of the Model Context Protocol on standard input and output, as codin
 start them. Its tools read what requests cost and by what, why prompts missed the cache, why
 calls failed, the dearest sessions, single requests, and what is left of the budgets of the
 key. They change nothing, and see what the key may: without the scope query, no content.
+Without an address, it asks the gateway of your latest login.
 
 	claude mcp add weir -- weir mcp --address https://llm.example.com --key-file ~/.weir-key`,
 		CobraFunc: mcpCommand,

@@ -3,6 +3,7 @@ package llmcommand
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,6 +53,17 @@ func clientOfLogin(cmd *cobra.Command, address string) (*client, error) {
 		}
 	}
 	return c, nil
+}
+
+// clientOfUser is the client of the gateway that the flags or $WEIR_URL name, else of the latest login, else
+// of the quickstart on this machine.
+func clientOfUser(cmd *cobra.Command) (*client, error) {
+	address, _ := cmd.Flags().GetString("address")
+	c, err := clientOfLogin(cmd, address)
+	if errors.As(err, new(*login.NoLoginError)) {
+		return newClient(cmd)
+	}
+	return c, err
 }
 
 func runLogin(cmd *cobra.Command, args []string) error {

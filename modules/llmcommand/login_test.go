@@ -97,6 +97,11 @@ func TestLogin(t *testing.T) {
 	if got := runCommand(t, tokenCommand, ""); got != "sk-kept\n" {
 		t.Error(got)
 	}
+	agent := new(cobra.Command)
+	mcpCommand(agent)
+	if c, err := clientOfUser(agent); err != nil || c.address != server.URL {
+		t.Error(c, err)
+	}
 	for _, c := range []struct{ agent, file, want, shown string }{
 		{"claude", ".claude/settings.json", "token --address " + server.URL, `+ apiKeyHelper: "`},
 		{"codex", ".codex/config.toml", "args = [\"token\",\"--address\",\"" + server.URL + "\"]", "+ args = [\"token\""},

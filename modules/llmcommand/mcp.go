@@ -16,9 +16,10 @@ func mcpCommand(cmd *cobra.Command) {
 	cmd.RunE = serveMCP
 }
 
-// serveMCP is an MCP server on standard input and output, as agents start them.
+// serveMCP is an MCP server on standard input and output, as agents start them. Without an address, it asks
+// the gateway of the user's latest login.
 func serveMCP(cmd *cobra.Command, _ []string) error {
-	c, err := newClient(cmd)
+	c, err := clientOfUser(cmd)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -19,11 +20,19 @@ import (
 // modelServer answers coding agents as Anthropic, OpenAI and Google do, and remembers the usage that
 // it has stated. The first element of a path is the session. An agent does what its prompt says
 // after "script:", each step an answer: `shell` and `shells` call tools, `agent` begins a sub-agent,
-// `wait` waits for it, `search` searches the web, `busy` fails first, `long` has more input than prices without a surcharge
-// allow.
+// `wait` waits for it, `search` searches the web, `busy` fails first, `slow` takes its time, `spend` asks Weir, `long` has more input than
+// prices without a surcharge allow.
 type modelServer struct {
 	mu    sync.Mutex
 	calls map[string][]modelCall
+	pause time.Duration // before the answer of a slow step
+}
+
+// count returns how many calls of a session were answered.
+func (s *modelServer) count(session string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls[session])
 }
 
 // modelCall is a call that was answered.
@@ -50,6 +59,7 @@ type toolCall struct {
 type modelAnswer struct {
 	number   int
 	model    string
+	slow     bool
 	thinking string
 	text     string
 	calls    []toolCall
@@ -57,8 +67,9 @@ type modelAnswer struct {
 }
 
 var (
-	script   = regexp.MustCompile(`script:((?: [a-z]+)+)`)
-	stepOfID = regexp.MustCompile(`^[a-z]+_s(\d+)_`)
+	script        = regexp.MustCompile(`script:((?: [a-z]+)+)`)
+	sessionFilter = regexp.MustCompile(`session=[-0-9a-f]{36}`)
+	stepOfID      = regexp.MustCompile(`^[a-z]+_s(\d+)_`)
 )
 
 // conversation returns the steps of the last prompt and how many of them are done, by what a request
@@ -125,7 +136,7 @@ func (s *modelServer) answer(session, api, model string, request gjson.Result) (
 	steps, done := conversation(request)
 	names := tools(request)
 	step := "text"
-	if done < len(steps) && len(names) > 0 && number < 12 { // who forgets its prompt comes to an end
+	if done < len(steps) && len(names) > 0 && number < 12+len(steps) { // who forgets its prompt comes to an end
 		step = steps[done]
 	}
 	seed := fnv.New64a()
@@ -160,6 +171,14 @@ func (s *modelServer) answer(session, api, model string, request gjson.Result) (
 		shell = object{"cmd": "echo hi"}
 	}
 	switch step {
+	case "slow": // not as the step before, which an agent takes for a loop
+		for _, name := range []string{"command", "cmd"} {
+			if shell[name] != nil {
+				shell[name] = fmt.Sprint("echo ", number)
+			}
+		}
+		call(0, shell, shells...)
+		a.slow, a.text = true, fmt.Sprintf("I do step %d.", number)
 	case "shells":
 		call(1, shell, shells...)
 		fallthrough
@@ -170,6 +189,10 @@ func (s *modelServer) answer(session, api, model string, request gjson.Result) (
 		call(0, object{"message": "script: shell text", "task_name": "part"}, "spawn_agent", "collaboration.spawn_agent")
 	case "wait": // for sub-agents
 		call(0, object{"timeout_ms": 20_000}, "collaboration.wait_agent")
+	case "spend": // asks Weir what the session has cost, whose id the prompt has
+		if session := sessionFilter.FindString(request.Raw); session != "" {
+			call(0, object{"filter": session}, "mcp__plugin_weir_weir__spend")
+		}
 	case "search":
 		a.usage.Searches = 2
 	case "busy":
@@ -196,6 +219,9 @@ func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var write func(modelAnswer, bool) string
 	api := ""
 	switch {
+	case path == "models" && session == "v1beta": // of Gemini, which setup asks without a key
+		w.WriteHeader(http.StatusForbidden)
+		return
 	case r.Method != http.MethodPost:
 	case strings.HasSuffix(path, "/messages"):
 		if write = modelAnswer.messages; strings.HasPrefix(r.UserAgent(), "claude") {
@@ -223,6 +249,13 @@ func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprint(w, `{"type":"error","error":{"type":"overloaded_error","code":503,"status":"UNAVAILABLE","message":"Overloaded"}}`)
 		return
+	}
+	if a.slow {
+		select {
+		case <-time.After(s.pause):
+		case <-r.Context().Done():
+			return
+		}
 	}
 	stream := request.Get("stream").Bool() || strings.Contains(path, ":stream")
 	w.Header().Set("Content-Type", map[bool]string{true: "text/event-stream", false: "application/json"}[stream])

@@ -55,11 +55,7 @@ func setup(cmd *cobra.Command, args []string) error {
 	if undo, _ := cmd.Flags().GetBool("undo"); undo {
 		return undoSetup(cmd, agent, project)
 	}
-	address, _ := cmd.Flags().GetString("address")
-	c, err := clientOfLogin(cmd, address)
-	if errors.As(err, new(*login.NoLoginError)) {
-		c, err = newClient(cmd)
-	}
+	c, err := clientOfUser(cmd)
 	if err != nil {
 		return err
 	}
