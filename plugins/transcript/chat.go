@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // contentPart is a part of a content list: text, or Mistral's thinking, which
@@ -110,8 +112,9 @@ func sameDetail(list *node, detail gjson.Result, _ int) (*node, string) {
 
 // sameCall joins the pieces of a tool call: those of the same index, else of the same id. As where an answer is
 // translated, a piece with neither an id nor a name goes on with the last call if no call has its index, and one
-// with a name begins a further call at its index if it has another id, or none and the call there is whole: there
-// are providers that number all calls 0 (https://github.com/vercel/ai/pull/14277).
+// with a name begins a further call at its index if it has another id: there are providers that number all calls 0
+// (https://github.com/vercel/ai/pull/14277). Without an id, it does so after a call that came whole in one piece.
+// What came in several is not looked at: that would take long, and templates rely on it.
 func sameCall(list *node, piece gjson.Result, _ int) (call *node, key string) {
 	id, name := piece.Get("id"), piece.Get("function.name")
 	if !name.Exists() {
@@ -132,8 +135,10 @@ func sameCall(list *node, piece gjson.Result, _ int) (call *node, key string) {
 	f := call.get("function")
 	switch {
 	case id.Str == "", call.get("id").isBlank():
-		if strings.HasPrefix(piece.Get("function.arguments").Str, "{") && f.get("arguments").hasObject() {
-			return nil, key
+		if begun := f.get("arguments"); begun != nil && begun.kind == complete && isWholeCall(gjson.Parse(begun.raw)) {
+			if next := piece.Get("function.arguments"); next.IsObject() || strings.HasPrefix(strings.TrimSpace(next.Str), "{") {
+				return nil, key
+			}
 		}
 		return call, key
 	case call.get("id").equals(id.Raw):
@@ -142,6 +147,11 @@ func sameCall(list *node, piece gjson.Result, _ int) (call *node, key string) {
 		return call, key // it begins a second time (https://github.com/Avarok-Cybersecurity/atlas/issues/33)
 	}
 	return nil, key
+}
+
+// isWholeCall reports whether arguments are an object, or a string with one.
+func isWholeCall(arguments gjson.Result) bool {
+	return arguments.IsObject() || plugins.ValidNested([]byte(arguments.Str), deepest) && gjson.Parse(arguments.Str).IsObject()
 }
 
 var completionChunk = Object(Fields{

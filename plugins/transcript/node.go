@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -195,15 +194,6 @@ func (n *node) equals(raw string) bool { return n.kind == complete && n.raw == r
 // equalsText reports whether n is the JSON string raw, in one piece or several.
 func (n *node) equalsText(raw string) bool {
 	return n.equals(raw) || n.kind == text && len(n.unquoted)+2 == len(raw) && string(n.unquoted) == unquote(raw)
-}
-
-// hasObject reports whether n is a string with a complete JSON object.
-func (n *node) hasObject() bool {
-	if n == nil || n.kind == object || n.kind == list {
-		return false
-	}
-	text := gjson.ParseBytes(n.appendJSON(nil)).Str
-	return strings.HasPrefix(text, "{") && strings.HasSuffix(text, "}") && plugins.ValidNested([]byte(text), deepest)
 }
 
 // unquote returns a JSON string without its quotes, with its escapes.

@@ -113,11 +113,17 @@ func storedCases(t testing.TB) []storedCase {
 			{"choices":[{"delta":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"1"}},{"function":{"name":"g","arguments":"2"}}]}}]}`),
 			`{"choices":[{"message":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"f","arguments":"1"}},{"function":{"name":"g","arguments":"2"}}]}}],"object":"chat.completion"}`},
 		{"chat: calls without an id at one index", plugins.Chat, sseType, sseStream(`
-			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{\"x\":"}}]}}]}
-			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{\"y\":1}}"}}]}}]}
-			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{}"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{\"x\":1}"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":" {}\n"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"g","arguments":{"y":2}}}]}}]}
 			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"g","arguments":"{}"}}]}}]}`),
-			`{"choices":[{"message":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"{\"x\":{\"y\":1}}"}},{"id":"","function":{"name":"f","arguments":"{}"}},{"id":"c","function":{"name":"g","arguments":"{}"}}]}}],"object":"chat.completion"}`},
+			`{"choices":[{"message":{"tool_calls":[{"id":"","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"","function":{"name":"f","arguments":" {}\n"}},{"id":"","function":{"name":"g","arguments":{"y":2}}},{"id":"c","function":{"name":"g","arguments":"{}"}}]}}],"object":"chat.completion"}`},
+		{"chat: a call without an id whose pieces repeat its name", plugins.Chat, sseType, sseStream(`
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"x\":"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"y\":"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}}]}
+			{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"}}"}}]}}]}`),
+			`{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{\"x\":{\"y\":{}}}"}}]}}],"object":"chat.completion"}`},
 		{"chat: arguments at another index, and a call that begins twice", plugins.Chat, sseType, sseStream(`
 			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}}]}
 			{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":""}}]}}]}

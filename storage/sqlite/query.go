@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -221,13 +222,21 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*ro
 			}
 		}
 		at := len(found)
+		if at == len(keys) {
+			return fmt.Errorf("a record of %v is there twice: %w", columnar.CreatedAt(values[0].(int64)), errDamaged)
+		}
 		found = found[:at+1]
 		p.decode(&found[at], values)
 		order = append(order, found[at].n)
 		for i, c := range p.named {
-			if id := values[1+c]; id != nil {
-				ids[i*len(keys)+at] = uint32(id.(int64))
+			if values[1+c] == nil {
+				continue
 			}
+			id := values[1+c].(int64)
+			if id < 1 || id > math.MaxUint32 {
+				return fmt.Errorf("a name has the number %d: %w", id, errDamaged)
+			}
+			ids[i*len(keys)+at] = uint32(id)
 		}
 		return nil
 	})
