@@ -56,11 +56,11 @@ func TestHalvesOfPairs(t *testing.T) {
 		got, waiting := "", ""
 		gjson.Parse(test.pieces).ForEach(func(_, v gjson.Result) bool {
 			var text string
-			text, waiting = JoinHalves(waiting + Text(v))
+			text, waiting = JoinSurrogates(waiting + Text(v))
 			got += text
 			return true
 		})
-		if got += Whole(waiting); got != test.text {
+		if got += JoinLastSurrogates(waiting); got != test.text {
 			t.Errorf("%s is %q, want %q", test.pieces, got, test.text)
 		}
 	}
@@ -79,10 +79,10 @@ func FuzzHalvesOfPairs(f *testing.F) {
 				quoted += fmt.Sprintf("\\u%04x", u)
 			}
 			var text string
-			text, waiting = JoinHalves(waiting + Text(gjson.Parse(quoted+`"`)))
+			text, waiting = JoinSurrogates(waiting + Text(gjson.Parse(quoted+`"`)))
 			got += text
 		}
-		if want := string([]rune(s)); got+Whole(waiting) != want {
+		if want := string([]rune(s)); got+JoinLastSurrogates(waiting) != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	})

@@ -96,7 +96,7 @@ func (d *decoder) stopBlock() {
 		b.citations = nil
 	case "thinking":
 		if b.signature != "" {
-			d.a.Seal(b.key, encodeReasoning(thinkingBlock{"thinking", plugins.Whole(string(b.thinking)), b.signature}))
+			d.a.Seal(b.key, encodeReasoning(thinkingBlock{"thinking", plugins.JoinLastSurrogates(string(b.thinking)), b.signature}))
 		}
 	case "server_tool_use":
 		if b.call.ID != "" {

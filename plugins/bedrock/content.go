@@ -159,7 +159,7 @@ func (d *decoder) stopBlock() {
 		case len(b.redacted) > 0:
 			d.a.Seal(b.key, encodeReasoning(reasoningContent{RedactedContent: b.redacted}))
 		case b.signature != "":
-			d.a.Seal(b.key, encodeReasoning(reasoningContent{ReasoningText: &reasoningText{plugins.Whole(string(b.thoughts)), b.signature}}))
+			d.a.Seal(b.key, encodeReasoning(reasoningContent{ReasoningText: &reasoningText{plugins.JoinLastSurrogates(string(b.thoughts)), b.signature}}))
 		}
 	case serverToolUseBlock:
 		d.calls = append(d.calls, b.call)

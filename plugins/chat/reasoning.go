@@ -158,9 +158,9 @@ func (t *thinker) settle() {
 	}
 	last := &t.details[len(t.details)-1]
 	if last.Type == "reasoning.summary" {
-		last.Summary = plugins.Whole(string(t.piece))
+		last.Summary = plugins.JoinLastSurrogates(string(t.piece))
 	} else {
-		last.Text = plugins.Whole(string(t.piece))
+		last.Text = plugins.JoinLastSurrogates(string(t.piece))
 	}
 	t.piece = t.piece[:0]
 }
@@ -177,9 +177,9 @@ func (t *thinker) take(v *vendor) string {
 	case len(t.details) > 0:
 		s.ReasoningDetails = t.details
 	case t.field == "reasoning":
-		s.Reasoning = plugins.Whole(string(t.text))
+		s.Reasoning = plugins.JoinLastSurrogates(string(t.text))
 	default:
-		s.ReasoningContent = plugins.Whole(string(t.text))
+		s.ReasoningContent = plugins.JoinLastSurrogates(string(t.text))
 	}
 	*t = thinker{}
 	b, _ := json.Marshal(s) // strings and numbers

@@ -115,9 +115,9 @@ func (d *decoder) toolPlan(s string) {
 func (d *decoder) seal() {
 	switch {
 	case len(d.thinking) > 0:
-		d.a.Seal(thinkingKey, thoughts{Thinking: plugins.Whole(string(d.thinking))}.encode())
+		d.a.Seal(thinkingKey, thoughts{Thinking: plugins.JoinLastSurrogates(string(d.thinking))}.encode())
 	case len(d.plan) > 0:
-		d.a.Seal(planKey, thoughts{ToolPlan: plugins.Whole(string(d.plan))}.encode())
+		d.a.Seal(planKey, thoughts{ToolPlan: plugins.JoinLastSurrogates(string(d.plan))}.encode())
 	}
 	d.thinking, d.plan = nil, nil
 }

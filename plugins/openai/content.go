@@ -37,7 +37,7 @@ const (
 // add counts a piece of a text. Half of a surrogate pair counts as half of four bytes.
 func (i *item) add(k kind, s string) {
 	n := len(s)
-	text, waiting := plugins.JoinHalves(s)
+	text, waiting := plugins.JoinSurrogates(s)
 	if waiting != "" {
 		n--
 	}

@@ -484,7 +484,7 @@ func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	if p == nil || p.Kind != kind {
 		p = a.addPart(o, kind)
 	}
-	if s, p.half = plugins.JoinHalves(p.half + s); kind == TextPart {
+	if s, p.half = plugins.JoinSurrogates(p.half + s); kind == TextPart {
 		s = a.untilStop(p, s)
 	}
 	a.write(o, p, s)

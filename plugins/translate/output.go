@@ -286,7 +286,7 @@ func (a *Assembler) closePart(o *Output) {
 	}
 	if half := p.half; half != "" {
 		p.half = ""
-		a.appendText(o, p.Kind, plugins.Whole(half))
+		a.appendText(o, p.Kind, plugins.JoinLastSurrogates(half))
 	}
 	tail := p.tail
 	p.tail = ""
