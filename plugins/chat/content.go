@@ -254,7 +254,7 @@ func (d *decoder) call(key int, v gjson.Result) {
 		d.text(c.Input)
 		return
 	}
-	if c.ID == "" && c.Name != "" && c.Input != "" && d.a.HasArguments(key) { // another call, at the same index
+	if c.ID == "" && c.Name != "" && c.Input != "" && d.a.HasCompleteArguments(key) { // another call, at the same index
 		d.a.Close(key)
 	}
 	d.a.Call(key, c.ID, c.Name)

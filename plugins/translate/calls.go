@@ -6,13 +6,15 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Call begins the call of a tool by its flat name, which decides whether it is
-// of a function or a custom tool. Repetitions are fine: another id begins
-// another call, an id of "" means the same one, and until its arguments begin,
-// a name that differs continues the one before. A call without an id gets one. With neither id nor
-// name, no call begins if another is open. Nor does one begin with another id if the piece goes on with a
-// call: there are providers that give each piece an id of its own
-// (https://github.com/poolsideai/pool/issues/9).
+// Call takes one piece of a tool call at an index (key). The id and the flat name may be "".
+// The name decides whether the tool is a function or a custom tool. Providers split calls in many ways:
+//
+//   - A piece without an id belongs to the open call at its index.
+//   - A piece with another id begins another call, unless it continues the open one (see continues).
+//   - A piece with neither id nor name begins a call only if no call is open.
+//   - Until the arguments begin, a name that differs is appended to the name so far.
+//
+// A call that never gets an id from the provider gets one from the Assembler.
 func (a *Assembler) Call(key int, id, name string) {
 	if a.done() || a.stopSequence != "" {
 		return
@@ -46,19 +48,22 @@ func (a *Assembler) Call(key int, id, name string) {
 	}
 }
 
-// continues reports whether a piece with this name and another id goes on with an open call: without
-// a name, it adds to arguments that are no whole object yet; with the same name, it begins the call
-// that has no arguments so far a second time (https://github.com/Avarok-Cybersecurity/atlas/issues/33).
+// continues reports whether a piece with another id still belongs to the open call o.
+//
+// Some providers give each piece a new id (https://github.com/poolsideai/pool/issues/9). Such a piece
+// has no name, and the arguments of o are incomplete. Others begin a call twice
+// (https://github.com/Avarok-Cybersecurity/atlas/issues/33). Such a piece repeats the name, and o has
+// no arguments yet.
 func (a *Assembler) continues(o *Output, name string) bool {
 	if name == "" {
-		return o.Name != "" && !a.HasArguments(o.key)
+		return o.Name != "" && !a.HasCompleteArguments(o.key)
 	}
 	return name == o.Name && o.pending == "" && (o.Index == unopened || len(o.parts[0].Text) == 0) && len(o.quoted) == 0
 }
 
-// Args adds to the arguments of a call. Those of a custom tool are the object
-// {"input": "..."}; the client gets its input. If no call of the key is open, they are of the last
-// call: there are providers that go on at another index.
+// Args adds to the arguments of the call at an index (key). A custom tool has the arguments
+// {"input": "..."}, and the client gets the input alone. If no call is open at this index, s belongs to
+// the last open call: some providers continue a call at another index.
 func (a *Assembler) Args(key int, s string) {
 	if !a.takesText(len(s)) {
 		return
@@ -76,7 +81,7 @@ func (a *Assembler) Args(key int, s string) {
 	}
 }
 
-// openCallOf returns the open call of a key, or else the last one that is open, or nil.
+// openCallOf returns the open call of the key, else the last open call, or nil if none is open.
 func (a *Assembler) openCallOf(key int) *Output {
 	if o := a.find(key); o != nil && o.isCall() {
 		return o
@@ -89,9 +94,9 @@ func (a *Assembler) openCallOf(key int) *Output {
 	return nil
 }
 
-// HasArguments reports whether a call of the key is open whose arguments are a whole object, so
-// that what follows of a call without an id is another call.
-func (a *Assembler) HasArguments(key int) bool {
+// HasCompleteArguments reports whether the open call of the key has a complete JSON object as its
+// arguments. Then nothing can be added to it, and a piece without an id begins another call.
+func (a *Assembler) HasCompleteArguments(key int) bool {
 	o := a.find(key)
 	return o != nil && o.isCall() && o.Index != unopened && o.unwrap == nil &&
 		(plugins.ValidJSON([]byte(o.Arguments())) || plugins.ValidJSON(o.quoted))
