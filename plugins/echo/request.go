@@ -13,18 +13,18 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// modelOf returns the model that a request names, or the default.
+// modelOf returns the model that a request names, or DefaultModel if it names none.
 func modelOf(body gjson.Result) string { return cmp.Or(body.Get("model").String(), DefaultModel) }
 
-// read reads a request of Responses. It demands nothing of an item that the answer does not
-// depend on: clients send whatever OpenAI takes.
-func read(body gjson.Result) (Request, *plugins.Error) {
+// readRequest reads a request of the Responses API. It ignores the fields that cannot change the
+// answer, valid or not: clients send all that OpenAI accepts.
+func readRequest(body gjson.Result) (Request, *plugins.Error) {
 	r := Request{Model: modelOf(body)}
-	r.count(body.Get("instructions"))
+	r.countText(body.Get("instructions"))
 	input := body.Get("input")
 	switch {
 	case input.Type == gjson.String:
-		r.user(input.Str, 0)
+		r.setPrompt(input.Str, 0)
 	case input.IsArray():
 		calls := map[string]bool{}
 		for item := range objects(input) {
@@ -37,7 +37,7 @@ func read(body gjson.Result) (Request, *plugins.Error) {
 					return r, plugins.Invalid("input", "No tool call found for function call output with call_id %s.", id)
 				}
 			}
-			r.item(item)
+			r.addItem(item)
 		}
 	default:
 		return r, plugins.Invalid("input", "input must be a string or an array of items")
@@ -49,28 +49,28 @@ func read(body gjson.Result) (Request, *plugins.Error) {
 		}
 	}
 	r.SingleCall = body.Get("parallel_tool_calls").Type == gjson.False
-	r.hold(body.Get("text.format"))
+	r.readFormat(body.Get("text.format"))
 	r.Reasoning = asksForReasoning(body, "reasoning")
-	if f := r.choose(body.Get("tool_choice")); f != nil {
-		return r, f
+	if e := r.readToolChoice(body.Get("tool_choice")); e != nil {
+		return r, e
 	}
-	return r, r.limit(body.Get("max_output_tokens"))
+	return r, r.readMaxTokens(body.Get("max_output_tokens"))
 }
 
-func (r *Request) item(item gjson.Result) {
+func (r *Request) addItem(item gjson.Result) {
 	content := item.Get("content")
 	switch item.Get("type").String() {
 	case "message", "": // the type of a message may be left out
 		switch item.Get("role").String() {
 		case "user":
-			r.user(contentOf(content))
+			r.setPrompt(contentOf(content))
 		case "assistant":
-			r.assistant(content)
+			r.addModelTurn(content)
 		default:
-			r.count(content)
+			r.countText(content)
 		}
 	case "function_call":
-		r.assistant(item.Get("arguments"))
+		r.addModelTurn(item.Get("arguments"))
 	case "function_call_output":
 		text, _ := contentOf(item.Get("output"))
 		r.ToolResults = append(r.ToolResults, text)
@@ -78,28 +78,27 @@ func (r *Request) item(item gjson.Result) {
 	}
 }
 
-// count takes text that is read but not repeated.
-func (r *Request) count(content gjson.Result) {
+// countText counts text that the answer does not repeat.
+func (r *Request) countText(content gjson.Result) {
 	text, _ := contentOf(content)
 	r.InputBytes += len(text)
 }
 
-// user takes a user message as the one to repeat.
-func (r *Request) user(text string, images int) {
+// setPrompt sets the user message that the answer repeats. The last one counts.
+func (r *Request) setPrompt(text string, images int) {
 	r.Prompt, r.Images, r.ToolResults = text, images, nil
 	r.InputBytes += len(text)
 }
 
-// assistant takes a message of the provider's own, after which earlier tool
-// results are settled.
-func (r *Request) assistant(content gjson.Result) {
-	r.count(content)
+// addModelTurn adds a message or a tool call of the model. It has already answered the tool results before it.
+func (r *Request) addModelTurn(content gjson.Result) {
+	r.countText(content)
 	r.ToolResults = nil
 }
 
-// choose takes the choice of tools: a mode, or an object that narrows the tools. Hosted tools,
-// which an object may name too, do not exist here.
-func (r *Request) choose(v gjson.Result) *plugins.Error {
+// readToolChoice reads tool_choice: a mode, or an object that selects some of the tools. It ignores
+// hosted tools, which echo does not have.
+func (r *Request) readToolChoice(v gjson.Result) *plugins.Error {
 	mode, names := v.String(), []string(nil)
 	switch v.Get("type").String() {
 	case "function":
@@ -129,7 +128,7 @@ func (r *Request) choose(v gjson.Result) *plugins.Error {
 	return nil
 }
 
-func (r *Request) limit(v gjson.Result) *plugins.Error {
+func (r *Request) readMaxTokens(v gjson.Result) *plugins.Error {
 	switch {
 	case v.Type == gjson.Null:
 		return nil
@@ -140,8 +139,8 @@ func (r *Request) limit(v gjson.Result) *plugins.Error {
 	return nil
 }
 
-// hold takes the schema that the text must match.
-func (r *Request) hold(format gjson.Result) {
+// readFormat reads the schema that the text must match. json_object allows any object.
+func (r *Request) readFormat(format gjson.Result) {
 	switch format.Get("type").String() {
 	case "json_schema":
 		r.Schema = json.RawMessage(cmp.Or(format.Get("schema").Raw, "{}"))
@@ -150,9 +149,8 @@ func (r *Request) hold(format gjson.Result) {
 	}
 }
 
-// asksForReasoning reports whether one of the fields by which vendors turn reasoning on
-// is set to anything but off: reasoning_effort: "low", reasoning: {effort},
-// thinking: {type: "enabled"}.
+// asksForReasoning reports whether one of the fields turns reasoning on. It understands each vendor's
+// form: reasoning_effort: "low", reasoning: {effort}, and thinking: {type: "enabled"}.
 func asksForReasoning(body gjson.Result, fields ...string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool {
 		v := body.Get(field)
@@ -164,8 +162,8 @@ func asksForReasoning(body gjson.Result, fields ...string) bool {
 	})
 }
 
-// contentOf is the text in a message's content, which is a string or a list of
-// parts, and the number of images among the parts.
+// contentOf returns the text in a message's content, and its number of images. The content is a string
+// or a list of parts.
 func contentOf(content gjson.Result) (text string, images int) {
 	if content.Type == gjson.String {
 		return content.Str, 0
@@ -180,7 +178,7 @@ func contentOf(content gjson.Result) (text string, images int) {
 	return b.String(), images
 }
 
-// objects are the objects in an array; all else is skipped.
+// objects yields the objects in an array. It skips all other elements.
 func objects(array gjson.Result) iter.Seq[gjson.Result] {
 	return func(yield func(gjson.Result) bool) {
 		if !array.IsArray() {

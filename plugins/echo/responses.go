@@ -22,7 +22,7 @@ func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugin
 		f.Code = "previous_response_not_found"
 		return f
 	}
-	request, f := read(x.body)
+	request, f := readRequest(x.body)
 	if f != nil {
 		return f
 	}

@@ -42,7 +42,7 @@ func serveAs(d plugins.Dialect) func(http.ResponseWriter, *http.Request, *exchan
 }
 
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request, d plugins.Dialect, p *translate.Request) error {
-	request, f := read(gjson.ParseBytes(p.Raw))
+	request, f := readRequest(gjson.ParseBytes(p.Raw))
 	if f != nil {
 		return p.Names.Error(f)
 	}
