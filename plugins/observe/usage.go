@@ -10,19 +10,18 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// report holds the counts that a provider has reported so far. A later event replaces a
-// count: repeated reports are cumulative in every dialect, so that a 0 after another count says
-// nothing.
+// report holds the counts that a provider has reported so far. Counts are cumulative in every dialect, so
+// a later count replaces an earlier one. A later 0 does not: it says nothing, because no sum falls to 0.
 type report struct {
 	counts   [endOfCounts - firstCount]int64
-	reported uint64 // a bit for each of counts
-	// noneUncached says that the last report of UncachedInput was a 0.
-	noneUncached bool
+	reported uint64 // bit i is set if counts[i] was reported
+	// lastUncachedZero is true if the last report of UncachedInput was a 0, which set ignores.
+	lastUncachedZero bool
 }
 
 func (r *report) set(f Field, n int64) {
 	if f == UncachedInput {
-		r.noneUncached = n == 0
+		r.lastUncachedZero = n == 0
 	}
 	switch before := r.get(f).N; {
 	case f == InputPart, f == Image:
@@ -38,9 +37,9 @@ func (r *report) get(f Field) plugins.Count {
 	return plugins.Count{N: r.counts[f-firstCount], Valid: r.reported>>(f-firstCount)&1 != 0}
 }
 
-func (r *report) both(f, g Field) plugins.Count { return r.get(f).Plus(r.get(g)) }
+func (r *report) sum(f, g Field) plugins.Count { return r.get(f).Plus(r.get(g)) }
 
-// fill takes from other what r does not have, or has as 0.
+// fill copies the counts from other that are missing or 0 in r.
 func (r *report) fill(other *report) {
 	for f := firstCount; f < endOfCounts; f++ {
 		if c := other.get(f); c.Valid && r.get(f).N == 0 {
@@ -49,7 +48,7 @@ func (r *report) fill(other *report) {
 	}
 }
 
-// usage is the report in the one convention of plugins.Usage.
+// usage converts the report to plugins.Usage, which has one convention for all providers.
 func (r *report) usage() plugins.Usage {
 	in := r.input()
 	u := plugins.Usage{
@@ -58,7 +57,7 @@ func (r *report) usage() plugins.Usage {
 		CacheRead:      r.get(CacheRead).Or(r.get(MeteredCacheRead)),
 		CacheWrite:     r.cacheWrite().Or(r.get(MeteredCacheWrite)),
 		CacheWrite1h:   r.get(CacheWrite1h),
-		InputAudio:     r.get(InputAudio).Or(r.audioBeside()),
+		InputAudio:     r.get(InputAudio).Or(r.uncountedAudio()),
 		CacheReadAudio: r.get(CacheReadAudio),
 		InputImage:     r.get(InputImage),
 		Reasoning:      r.get(Reasoning).Or(r.get(ReasoningBeside)).Or(r.get(ReasoningUnclear)),
@@ -81,18 +80,18 @@ func (r *report) usage() plugins.Usage {
 }
 
 func (r *report) cacheWrite() plugins.Count {
-	return r.get(CacheWrite).Or(r.both(CacheWrite5m, CacheWrite1h))
+	return r.get(CacheWrite).Or(r.sum(CacheWrite5m, CacheWrite1h))
 }
 
-// input returns the whole input. Some providers include what their cache served, others do
-// not, and some differ from model to model: then the stated total decides.
+// input returns the whole input, including the cached part. Some providers include that part in their
+// input, others do not, and some differ from model to model: then the reported total decides.
 func (r *report) input() plugins.Count {
 	in, cached, total := r.get(Input), r.get(CacheRead), r.get(Total)
 	switch {
-	case r.audioBeside().Valid:
-		return in.Plus(r.audioBeside())
+	case r.uncountedAudio().Valid:
+		return in.Plus(r.uncountedAudio())
 	case in.Valid && cached.N > in.N && (!total.Valid || total.N >= in.N+cached.N+r.get(Output).N):
-		// A part can't exceed the whole: what the cache served is reported apart.
+		// The cached part is larger than the input, so the input does not include it.
 		return in.Plus(cached)
 	case in.Valid:
 		return in.Plus(r.get(ToolInput))
@@ -100,9 +99,9 @@ func (r *report) input() plugins.Count {
 		return plugins.Known(max(r.get(EstimatedInput).N, cached.N+r.cacheWrite().N))
 	case r.get(UncachedInput).Valid:
 		fromCache := cached.Plus(r.cacheWrite())
-		if r.noneUncached && r.get(UncachedInput).N == fromCache.N {
-			// Moonshot's Messages begin with the whole input, and say at the end that all of it was cached.
-			// https://github.com/maximhq/bifrost/issues/5510
+		if r.lastUncachedZero && r.get(UncachedInput).N == fromCache.N {
+			// Moonshot's Messages API reports the whole input in the first event, and in the last one that
+			// all of it was cached: https://github.com/maximhq/bifrost/issues/5510
 			return fromCache
 		}
 		return r.get(UncachedInput).Plus(fromCache)
@@ -112,20 +111,20 @@ func (r *report) input() plugins.Count {
 	return r.get(MeteredInput).Plus(r.get(MeteredCacheRead)).Plus(r.get(MeteredCacheWrite))
 }
 
-// audioBeside returns the tokens of audio that the input leaves out, unknown if there are none:
-// Mistral counts them in the total alone.
-func (r *report) audioBeside() plugins.Count {
+// uncountedAudio returns the audio tokens that the input lacks, or unknown if there are none. Mistral
+// counts audio in the total alone.
+func (r *report) uncountedAudio() plugins.Count {
 	in, total := r.get(Input), r.get(Total)
-	if beside := total.N - in.N - r.get(Output).N; in.Valid && r.get(AudioSeconds).N > 0 && beside > 0 {
-		return plugins.Known(beside)
+	if rest := total.N - in.N - r.get(Output).N; in.Valid && r.get(AudioSeconds).N > 0 && rest > 0 {
+		return plugins.Known(rest)
 	}
 	return plugins.Count{}
 }
 
-// output returns the sum that was reported, or what the total leaves for the output if that
-// is more: the Chat Completions of xAI and Gemini count reasoning in the total alone.
+// output returns the reported output, or total minus input if that is more. The Chat Completions APIs of
+// xAI and Gemini count reasoning in the total alone.
 func (r *report) output(in plugins.Count) plugins.Count {
-	out := r.both(Output, ReasoningBeside)
+	out := r.sum(Output, ReasoningBeside)
 	if unclear := r.get(ReasoningUnclear); unclear.N > out.N {
 		out = out.Plus(unclear)
 	}
@@ -137,13 +136,13 @@ func (r *report) output(in plugins.Count) plugins.Count {
 	return out.Or(r.get(MeteredOutput))
 }
 
-// audio returns the length of the audio, which count has read in milliseconds.
+// audio returns the length of the audio. AudioSeconds holds milliseconds: count has converted it.
 func (r *report) audio() plugins.Duration {
 	n := r.get(AudioSeconds)
 	return plugins.Duration{N: plugins.Milliseconds(n.N), Valid: n.Valid}
 }
 
-// cost returns what the caller paid, at the provider and at its upstream.
+// cost returns what the caller paid, to the provider and to the upstream that it calls.
 func (r *report) cost() plugins.Cost {
 	cost, upstream := r.get(Cost).Or(r.get(CostInTicks)).Or(r.get(CostInCents)), r.get(UpstreamCost)
 	switch {
@@ -179,8 +178,8 @@ func parseCount(b []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// parseDecimal reads a JSON number times ten to the power of scale, exactly,
-// and rounds half up what is left behind the point.
+// parseDecimal returns a JSON number times ten to the power of scale, rounded half up. It is exact, as
+// floating-point arithmetic would not be.
 func parseDecimal(b []byte, scale int) (int64, bool) {
 	f, err := strconv.ParseFloat(string(b), 64)
 	switch {
@@ -201,14 +200,14 @@ func parseDecimal(b []byte, scale int) (int64, bool) {
 	return rounded.Int64(), rounded.IsInt64()
 }
 
-// The values of Currency. A 0 would leave the one before.
+// The values of Currency. None is 0, because set ignores a 0.
 const (
 	dollars = 1 + iota
 	otherCurrency
 )
 
-// count reads what a provider reports as f.
-func (f Field) count(v value) (int64, bool) {
+// count reads a provider's value of f. ok is false if it is no such value.
+func (f Field) count(v value) (n int64, ok bool) {
 	switch {
 	case f == Image:
 		return 1, v.kind == object || v.kind == text
@@ -229,10 +228,10 @@ func (f Field) count(v value) (int64, bool) {
 	case Cost, UpstreamCost:
 		return parseDecimal(v.bytes, 9)
 	case CostInCents:
-		n, ok := parseDecimal(v.bytes, 7)
+		n, ok = parseDecimal(v.bytes, 7)
 		return n, ok && n > 0
 	case CostInTicks:
-		n, ok := parseDecimal(v.bytes, -1)
+		n, ok = parseDecimal(v.bytes, -1)
 		return n, ok && n > 0
 	case AudioSeconds:
 		return parseDecimal(v.bytes, 3)
@@ -240,23 +239,23 @@ func (f Field) count(v value) (int64, bool) {
 	return parseCount(v.bytes)
 }
 
-// detailCount is the element that is being read of a list of counts by modality (Gemini) or
-// by lifetime (Bedrock). Name and count come in any order.
+// detailCount is one element of a list of counts by modality (Gemini) or by cache lifetime (Bedrock),
+// such as {"modality": "AUDIO", "tokenCount": 12}. Name and count come in any order.
 type detailCount struct {
-	name  [len("google_search")]byte // longer names are cut: none of them counts
-	n     int
-	list  Field
-	count int64
+	name   [len("google_search")]byte // cut off if longer, as no name in details is
+	length int                        // of name, in bytes
+	list   Field
+	count  int64
 }
 
-// listed takes what an element of such a list says.
-func (x *observer) listed(f Field, v value) {
+// readDetail reads a field of such an element. Once it has a name and a count, the report gets the count.
+func (x *observer) readDetail(f Field, v value) {
 	d := &x.detail
 	switch f {
 	case detail:
 		*d = detailCount{}
 	case detailName:
-		d.n = copy(d.name[:], v.bytes)
+		d.length = copy(d.name[:], v.bytes)
 	default:
 		n, ok := parseCount(v.bytes)
 		if !ok {
@@ -264,16 +263,16 @@ func (x *observer) listed(f Field, v value) {
 		}
 		d.list, d.count = f, n
 	}
-	switch to := d.means(); {
-	case to == Unstated:
-		x.billed(to, v)
-	case to != none:
-		x.report.set(to, d.count)
+	switch counted := d.field(); {
+	case counted == Unstated:
+		x.billed(counted, v)
+	case counted != none:
+		x.report.set(counted, d.count)
 		x.changed = true
 	}
 }
 
-// details are the fields of such elements by their list and name.
+// details are the fields that such elements count, by list and name.
 var details = map[Field]map[string]Field{
 	inputDetail:   {"AUDIO": InputAudio, "audio": InputAudio, "IMAGE": InputImage, "image": InputImage},
 	cachedDetail:  {"AUDIO": CacheReadAudio, "audio": CacheReadAudio},
@@ -282,10 +281,11 @@ var details = map[Field]map[string]Field{
 	writtenDetail: {"5m": CacheWrite5m, "1h": CacheWrite1h},
 }
 
-// means returns the Field that the element is, none while name or count is unknown.
-func (d *detailCount) means() Field {
-	f, known := details[d.list][string(d.name[:d.n])]
-	if !known && d.list == groundDetail && d.n > 0 && d.count > 0 {
+// field returns the Field that the element counts, or none while its name or count is missing. It is
+// Unstated for a grounding tool without an entry in details.
+func (d *detailCount) field() Field {
+	f, known := details[d.list][string(d.name[:d.length])]
+	if !known && d.list == groundDetail && d.length > 0 && d.count > 0 {
 		return Unstated
 	}
 	return f

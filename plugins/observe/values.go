@@ -27,7 +27,7 @@ func (x *observer) value(f Field, v value) {
 			x.seen.Content = x.seen.Content || f == Image
 		}
 	case f >= firstDetail:
-		x.listed(f, v)
+		x.readDetail(f, v)
 	case f >= firstError:
 		x.failure(f, v)
 	default:
