@@ -24,34 +24,35 @@ import (
 // call's record if the attempt answers. An attempt changes nothing in the call.
 type attempt struct {
 	candidate
-	to     translate.Target // target, as its provider's plugin takes it
-	lane   lane
-	x      *recording.Exchange
-	req    *http.Request // to the provider
-	within bool          // the attempt is a part of a call that has a bill of its own
-	// forgets: the request goes without the reasoning of earlier turns, which the target has refused.
-	forgets bool
+	to   translate.Target // the target in the form that its provider's plugin takes
+	lane lane
+	x    *recording.Exchange
+	req  *http.Request // to the provider
+	// nested is true for one response of a WebSocket session. The session has a bill of its own.
+	nested bool
+	// dropsReasoning is true if the target refused the reasoning of earlier turns: it is left out.
+	dropsReasoning bool
 
 	client   client
-	extended bool // the conversation has the answer
-	empty    bool // the provider refuses the account's calls until somebody pays
+	extended bool // the answer was added to the conversation
+	empty    bool // the account is empty (see plugins.Error.EmptyAccount)
 
-	failure *plugins.Error   // why the attempt failed, nil unless it did
-	end     storage.EndState // how the attempt failed
+	failure *plugins.Error   // nil unless the attempt failed
+	end     storage.EndState // how it failed; unset while failure is nil
 }
 
-// maxErrorTime bounds the wait for the body of an error. Nothing is generated in it,
-// and another target may answer meanwhile.
+// maxErrorTime bounds the wait for the body of an error. It is short, because the provider generates
+// nothing, and the next target can only be tried afterwards.
 const maxErrorTime = 5 * time.Second
 
-// prepare makes the upstream request of the nth attempt, and sets aside what it
-// may cost. Nothing has been sent. forgets is that of the attempt.
-func (c *call) prepare(t routing.Target, n int, forgets bool) (*attempt, error) {
+// prepare makes the upstream request of the nth attempt, and sets aside what it may cost. It sends
+// nothing. dropsReasoning becomes the attempt's field.
+func (c *call) prepare(t routing.Target, n int, dropsReasoning bool) (*attempt, error) {
 	c, err := c.variant(t.Choice)
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{candidate: c.at(t), x: c.exchange.Attempt(n), forgets: forgets}
+	a := &attempt{candidate: c.at(t), x: c.exchange.Attempt(n), dropsReasoning: dropsReasoning}
 	a.x.TargetModel, a.x.Record.Provider, a.x.Record.Account = t.Model, t.Account.Provider, t.Account.Label
 	a.x.Account, a.x.Target, a.x.Record.Arm = lineage.Hash(string(t.Account.ID[:])), t.Lineage, t.Arm()
 	if err := a.allow(); err != nil {
@@ -74,11 +75,11 @@ func (c *call) prepare(t routing.Target, n int, forgets bool) (*attempt, error) 
 	return a, nil
 }
 
-// errFirstByte cancels an attempt whose provider does not begin to answer.
+// errFirstByte cancels an attempt if its provider sends no header in time.
 var errFirstByte = errors.New("the provider sent no header in time")
 
-// send makes the attempt. It answers the client, or returns why it did not and
-// what may follow. firstByte bounds the time until the provider's header.
+// send sends the request. It answers the client, or returns why it could not and what may follow.
+// firstByte bounds the time until the provider's header.
 func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error) {
 	defer a.x.Release()
 	ctx, cancel := context.WithCancelCause(a.call.ctx)
@@ -100,7 +101,7 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	defer resp.Body.Close()
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
-	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" { // which Send could not undo
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" { // Send undoes the known ones
 		return a.endBroken(plugins.Upstream("The provider answered with the Content-Encoding %q, which is not known.", encoding))
 	}
 	if refuses(resp.StatusCode) && !(a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices) {
@@ -113,7 +114,7 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	return a.lane.Answer(resp)
 }
 
-// unreachable ends an attempt whose provider gave no answer.
+// unreachable ends an attempt that got no response from its provider.
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		a.x.Record.Status = plugins.Known(storage.StatusClientLeft)
@@ -127,7 +128,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	return a.failAs(storage.Failed, late, e, outcome)
 }
 
-// endRefused ends an attempt whose provider has answered an error.
+// endRefused ends an attempt that the provider answered with an error.
 func (a *attempt) endRefused(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if resp.StatusCode < 400 { // a redirect or an upgrade: its body is empty or endless
 		e, outcome := a.refusal(resp)
@@ -149,7 +150,7 @@ func (a *attempt) endRefused(resp *http.Response) (routing.Outcome, *plugins.Err
 	return a.fail(storage.Complete, e, outcome)
 }
 
-// endBroken ends an attempt whose answer failed before a part of the answer reached the client.
+// endBroken ends an attempt if its answer failed before any of it reached the client.
 func (a *attempt) endBroken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		return a.endAborted()
@@ -157,13 +158,13 @@ func (a *attempt) endBroken(e *plugins.Error) (routing.Outcome, *plugins.Error) 
 	return a.fail(storage.UpstreamAborted, e, routing.Retry)
 }
 
-// endAborted ends an attempt whose client has left before any of the answer reached it. The model has
-// read the request, and may have thought since.
+// endAborted ends an attempt if the client left before any of the answer reached it. The provider may
+// charge for the input, and for the reasoning so far.
 func (a *attempt) endAborted() (routing.Outcome, *plugins.Error) {
 	return a.failAs(storage.ClientAborted, true, &clientLeft, routing.Abort)
 }
 
-// endOutOfMemory ends an attempt if there is no memory for its answer. The provider charges for the answer.
+// endOutOfMemory ends an attempt if there is no memory for its answer. The provider still charges for it.
 func (a *attempt) endOutOfMemory(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	return a.failAs(storage.UpstreamAborted, true, e, routing.Abort)
 }
@@ -173,7 +174,8 @@ func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.O
 	return a.failAs(end, false, e, outcome)
 }
 
-// failAs is fail. abandoned says that nobody waits for the provider, which works on.
+// failAs is fail for a provider that may still work on the request and charge for it, if abandoned is
+// true.
 func (a *attempt) failAs(end storage.EndState, abandoned bool, e *plugins.Error, outcome routing.Outcome) (routing.Outcome, *plugins.Error) {
 	a.x.Record.ErrorType = e.ReportedType()
 	a.x.Stop() // the time from here on belongs to other attempts
@@ -182,11 +184,11 @@ func (a *attempt) failAs(end storage.EndState, abandoned bool, e *plugins.Error,
 	return outcome, e
 }
 
-// finish ends an attempt that answered. whole reports that the answer is complete.
-func (a *attempt) finish(whole bool) {
+// finish ends an attempt that answered. complete is false if the answer broke off.
+func (a *attempt) finish(complete bool) {
 	end := storage.UpstreamAborted
 	switch {
-	case whole && a.client.err == nil:
+	case complete && a.client.err == nil:
 		end = storage.Complete
 	case a.client.err != nil || a.call.ctx.Err() != nil:
 		end = storage.ClientAborted

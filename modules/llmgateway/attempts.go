@@ -66,16 +66,17 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 // attempts are the attempts of a call.
 type attempts struct {
 	call     *call
-	last     *attempt            // the latest one that was sent: its failure is the answer unless another follows
-	failure  *plugins.Error      // of the latest one, nil if it answered
-	failures []apierror.Attempt  // of all
-	forgets  map[shared.Key]bool // circuits of targets that have refused the reasoning of earlier turns
+	last     *attempt           // the latest one that was sent: its failure is the answer unless another follows
+	failure  *plugins.Error     // of the latest one, nil if it answered
+	failures []apierror.Attempt // of all
+	// refusesReasoning has the circuits of targets that refused the reasoning of earlier turns.
+	refusesReasoning map[shared.Key]bool
 }
 
 // add makes an attempt at the first of the places that remain, and returns its outcome.
 func (t *attempts) add(places []routing.Place) (outcome routing.Outcome) {
 	target := places[0].Target
-	a, err := t.call.prepare(target, len(t.failures)+1, t.forgets[target.Circuit])
+	a, err := t.call.prepare(target, len(t.failures)+1, t.refusesReasoning[target.Circuit])
 	if err == nil {
 		outcome = t.send(a, places)
 	} else { // nothing was sent: another target may take what this one does not
@@ -98,10 +99,10 @@ func (t *attempts) send(a *attempt, places []routing.Place) (outcome routing.Out
 	outcome, t.failure = a.sendCounted(c.h.policy.FirstByte(c.input.streams(), len(places) == 1))
 	a.observe(outcome, t.failure)
 	if outcome == routing.Again && t.failure.RefusesReasoning() {
-		if t.forgets == nil {
-			t.forgets = make(map[shared.Key]bool)
+		if t.refusesReasoning == nil {
+			t.refusesReasoning = make(map[shared.Key]bool)
 		}
-		t.forgets[circuit] = true
+		t.refusesReasoning[circuit] = true
 	}
 	if outcome == routing.Answered {
 		c.h.breakers().Succeeded(circuit)

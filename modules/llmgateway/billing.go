@@ -28,7 +28,7 @@ func (a *attempt) bill(of *bound.Call, fit, cut bound.Limits) error {
 	c := a.call
 	a.x.Record.PassthroughBilling = !c.shadows && c.h.site.App.Money().PaysWithCredits(a.x.Record.Org, a.target.Account) && !c.dialect.CountsTokens()
 	s := a.spending()
-	s.Call, s.Within, s.Fit, s.Cut = of, a.within, fit, cut
+	s.Call, s.Within, s.Fit, s.Cut = of, a.nested, fit, cut
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err == nil {
 		a.x.Bill = bill
@@ -74,11 +74,11 @@ func (a *attempt) unpricedTier() bool {
 	return !m.Cost(usage, a.conditions(tier)).Valid && m.Cost(usage, a.conditions("")).Valid
 }
 
-// settle counts an answer whose cost or usage the provider has not stated. abandoned says that nobody
-// waits for the provider, which works on.
+// settle estimates the usage and cost of an answer if the provider has not stated them. abandoned is
+// true if the provider may still work on the request and charge for it.
 func (a *attempt) settle(end storage.EndState, abandoned bool) {
-	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.input.streams(), Served: a.client.begun || a.within, Request: a.call.input.object(a.call.input.sent)}
-	if a.within {
+	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.input.streams(), Served: a.client.begun || a.nested, Request: a.call.input.object(a.call.input.sent)}
+	if a.nested {
 		info := a.x.Info()
 		s.Unbegun = info.ResponseID == "" && info.Usage == (plugins.Usage{})
 	}

@@ -86,7 +86,7 @@ func (n *native) body() ([]byte, error) {
 	body = n.withoutUnknownReasoning(body)
 	body, warnings := reasoning.Readable(a.call.dialect, body)
 	a.client.warnings = append(a.client.warnings, warnings...)
-	if a.forgets {
+	if a.dropsReasoning {
 		body, warnings = reasoning.Without(a.call.dialect, body)
 		a.client.warnings = append(a.client.warnings, warnings...)
 	}

@@ -267,7 +267,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 		s.Stop(apierror.Of(err))
 		return nil, apierror.Of(err)
 	}
-	paid := &attempt{candidate: s.a.candidate, lane: s.a.lane, x: x, within: true}
+	paid := &attempt{candidate: s.a.candidate, lane: s.a.lane, x: x, nested: true}
 	err := paid.admit()
 	if err != nil {
 		if !s.spent.CompareAndSwap(false, true) {

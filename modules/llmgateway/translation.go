@@ -142,7 +142,7 @@ func (t *translation) seal(content string) string {
 
 // unseal is the reverse of seal.
 func (t *translation) unseal(text string) (content string, ok bool) {
-	if t.a.forgets {
+	if t.a.dropsReasoning {
 		return "", false
 	}
 	return t.secrets.Open(t.a.target.Account.Provider, text)

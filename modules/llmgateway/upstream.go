@@ -60,7 +60,7 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	switch {
 	case a.call.dialect.CountsTokens() && lacksEndpoint(status) && !strings.Contains(e.Message, a.target.Model): // nor is it the model that is not found
 		return noEndpoint(a.target), routing.Failover
-	case a.target.Account.IsPlatformsFault(e, status):
+	case a.target.Account.IsPlatformAccountError(e, status):
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name), zap.Int("status", status), zap.Bool("account_empty", a.empty))
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
@@ -76,7 +76,7 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 	case e.Param == "reasoning.summary" && !a.to.NoSummary && a.call.dialect != plugins.Responses: // which the client did not ask for by this name
 		a.target.Account.AskNoSummary(a.target.Model)
 		return e, routing.Again
-	case e.RefusesReasoning() && !a.forgets && !a.call.controls.Strict:
+	case e.RefusesReasoning() && !a.dropsReasoning && !a.call.controls.Strict:
 		return e, routing.Again
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		return e, routing.Retry

@@ -62,7 +62,7 @@ func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || !bill.account.Platform {
 		return resp, err
 	}
-	if e := bill.account.StatedError(resp); e != nil && bill.account.IsPlatformsFault(e, resp.StatusCode) {
+	if e := bill.account.PeekError(resp); e != nil && bill.account.IsPlatformAccountError(e, resp.StatusCode) {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, ErrCredentials
 	}

@@ -8,24 +8,27 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// IsPlatformsFault reports whether a provider's error is about the platform's account: the provider does not
-// accept its key, or nothing is left of its money. No caller gets such an error. A 401 is always about the
-// account, and a 403 unless it refuses the content of a request. status is that of the answer.
-func (a *Account) IsPlatformsFault(e *plugins.Error, status int) bool {
-	either := func(code int) bool { return status == code || e.Status == code } // Gemini answers 400 and means 401
-	return a.Platform && (e.EmptyAccount() || either(http.StatusUnauthorized) || either(http.StatusForbidden) && !e.CallersFault())
+// IsPlatformAccountError reports whether e is about the platform's account: the provider rejects its key,
+// or its money is spent. No caller may see such an error. A 401 is always about the account; a 403 is,
+// unless it refuses the content of the request. status is the response's HTTP status.
+func (a *Account) IsPlatformAccountError(e *plugins.Error, status int) bool {
+	if !a.Platform {
+		return false
+	}
+	means := func(code int) bool { return status == code || e.Status == code } // Gemini answers 400 and means 401
+	return e.EmptyAccount() || means(http.StatusUnauthorized) || means(http.StatusForbidden) && !e.CallersFault()
 }
 
-// StatedError returns the error that an answer states, nil for a status below 400. The answer can be read
-// as before.
-func (a *Account) StatedError(resp *http.Response) *plugins.Error {
+// PeekError returns the error in a response, or nil if its status is below 400. The body can still be
+// read from its first byte.
+func (a *Account) PeekError(resp *http.Response) *plugins.Error {
 	if resp.StatusCode < http.StatusBadRequest {
 		return nil
 	}
-	var read bytes.Buffer
-	body, stating := resp.Body, *resp
-	stating.Body = readCloser{io.TeeReader(body, &read), body}
-	e := a.API.Error(&stating)
-	resp.Body = readCloser{io.MultiReader(&read, body), body}
+	var peeked bytes.Buffer
+	body, copied := resp.Body, *resp
+	copied.Body = readCloser{io.TeeReader(body, &peeked), body}
+	e := a.API.Error(&copied)
+	resp.Body = readCloser{io.MultiReader(&peeked, body), body}
 	return e
 }

@@ -32,7 +32,7 @@ func TestPlatformsFaultsAreKnown(t *testing.T) {
 		{400, `{"error":{"message":"No account is named 'a'.","type":"invalid_request_error"}}`, false},
 	} {
 		resp := &http.Response{StatusCode: c.status, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(c.body))}
-		if got := a.IsPlatformsFault(a.StatedError(resp), c.status); got != c.want {
+		if got := a.IsPlatformAccountError(a.PeekError(resp), c.status); got != c.want {
 			t.Errorf("%d %s: %v, want %v", c.status, c.body, got, c.want)
 		}
 		if left, err := io.ReadAll(resp.Body); string(left) != c.body || err != nil {
