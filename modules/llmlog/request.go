@@ -57,7 +57,7 @@ var errNotKept = errors.New("the body of the request is longer than max_body, so
 
 // again is GetBody of the request, for a transport that has lost its connection.
 func (q *clientRequest) again() (io.ReadCloser, error) {
-	body, ok := q.body.Again()
+	body, ok := q.body.Replay()
 	if !ok {
 		return nil, errNotKept
 	}
@@ -139,7 +139,7 @@ func (q *clientRequest) readUnsent(w http.ResponseWriter, r *http.Request) {
 	if connection.SetReadDeadline(time.Now().Add(unsentTimeout)) != nil {
 		return
 	}
-	if body, ok := q.body.Again(); ok {
+	if body, ok := q.body.Replay(); ok {
 		_, _ = io.Copy(io.Discard, io.LimitReader(body, q.limit)) // the record has what has come
 	}
 	_ = connection.SetReadDeadline(time.Time{}) // the server sets its own for the next request

@@ -8,38 +8,39 @@ import (
 	"sync/atomic"
 )
 
-// Body is a request body that is watched while somebody reads it. A transport
-// may go on reading after the handler has returned: it is refused, as by the
-// server, before it comes to the counters beneath, which the access log reads.
+// Body is a request body that is copied while a transport reads it. Some transports still read after
+// the handler has returned. After Detach, they get the error that the server would return: a read that
+// reached the server's body would race with the access log, which reads its counters.
 type Body struct {
 	io.ReadCloser
-	Length int64 // announced, in bytes; 0 or less if that is unknown
+	Length int64 // the announced length in bytes; 0 or less if it is unknown
 
-	reading  sync.Mutex   // held by who reads from the client; guards readers and complete
-	complete bool         // the client has sent all of it
-	readers  int32        // how many readers Again has returned
-	ended    atomic.Int32 // how many readers have ended, the earliest first
+	reading  sync.Mutex   // held during a read from the client; guards complete and replays
+	complete bool         // the client has sent the whole body
+	replays  int32        // how many readers Replay has returned
+	ended    atomic.Int32 // how many readers have ended, the oldest first
 
-	mu       sync.Mutex // guards tap, wire, wired and received
+	mu       sync.Mutex // guards tap, wire, keepsWire and received
 	tap      Tap
-	wire     Copy // what came
-	wired    bool // wire has what the tap does not keep
+	wire     Copy // the received bytes, if keepsWire
 	received int64
-	detached atomic.Bool // nothing is read any more
+	// keepsWire is true if Replay needs wire, because the tap keeps nothing or decodes what it keeps.
+	keepsWire bool
+	detached  atomic.Bool // Detach was called
 }
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) { return b.read(p, 0) }
 
-// read reads for a reader: 0, or the one that Again returned as the first, the second and so on.
+// read reads for one reader: 0 is the Body itself, n is the reader that the nth Replay returned.
 func (b *Body) read(p []byte, reader int32) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
 	if reader < b.ended.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	// A transport looks for more than the announced length. By then the answer may have begun, with
-	// which the server closes the body beneath: the transport would cut the answer for that error.
+	// A transport reads on after the announced length. By then the answer may have begun, and the server
+	// may have closed its body. The error of a closed body would make the transport cut the answer off.
 	if b.complete {
 		return 0, io.EOF
 	}
@@ -67,10 +68,9 @@ func (b *Body) read(p []byte, reader int32) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. The body beneath stays open for the server, which reads and closes
-// it when the answer is written. Of a body that somebody else has closed, net/http cannot tell that
-// it has not ended, because Caddy puts a reader of its own around it (read_idle_timeout): it would
-// take the rest for the next request.
+// Close implements io.Closer. It leaves the server's body open: the server reads the rest and closes it
+// when the answer is written. Caddy wraps that body (read_idle_timeout), so net/http does not notice if
+// somebody else closes it early. It would then take the rest of the body for the next request.
 func (b *Body) Close() error { return b.close(0) }
 
 func (b *Body) close(reader int32) error {
@@ -78,68 +78,67 @@ func (b *Body) close(reader int32) error {
 	return nil
 }
 
-// Look calls f with the tap and the number of bytes read from the client so
-// far, while no reader is at work.
+// Look calls f with the tap and the number of bytes received so far. No bytes are added meanwhile.
 func (b *Body) Look(f func(t *Tap, received int64)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(&b.tap, b.received)
 }
 
-// KeepWire keeps up to limit bytes of what the client sends for Again, if the tap does not.
+// KeepWire keeps up to limit received bytes for Replay, unless the tap keeps them unchanged.
 func (b *Body) KeepWire(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.wired = b.tap.max == 0 || b.tap.decoder != nil; b.wired {
+	if b.keepsWire = b.tap.max == 0 || b.tap.decoder != nil; b.keepsWire {
 		b.wire.Keep(limit, b.Length)
 	}
 }
 
-// Again returns a reader of the whole body from its first byte, and ends all earlier readers. ok
-// is false if not all that has come is kept.
-func (b *Body) Again() (body io.ReadCloser, ok bool) {
-	b.reading.Lock() // a reader may still wait for the client
+// Replay returns a reader of the whole body from its first byte, and ends all earlier readers. ok is
+// false if some of the received bytes were not kept.
+func (b *Body) Replay() (body io.ReadCloser, ok bool) {
+	b.reading.Lock() // an earlier reader may still wait for the client
 	defer b.reading.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first := b.tap.Bytes()
-	if b.wired {
-		first = b.wire.Bytes()
+	received := b.tap.Bytes()
+	if b.keepsWire {
+		received = b.wire.Bytes()
 	}
-	if b.detached.Load() || int64(len(first)) != b.received {
+	if b.detached.Load() || int64(len(received)) != b.received {
 		return nil, false
 	}
-	b.readers++
-	b.ended.Store(b.readers)
-	return &again{bytes.NewReader(first), b, b.readers}, true
+	b.replays++
+	b.ended.Store(b.replays)
+	return &replay{bytes.NewReader(received), b, b.replays}, true
 }
 
-// again reads what has come of a body, and then the rest from the client.
-type again struct {
-	first  *bytes.Reader
-	body   *Body
-	reader int32
+// replay reads the received bytes of a body again, and then the rest from the client.
+type replay struct {
+	received *bytes.Reader
+	body     *Body
+	number   int32 // of the Replay that returned it, from 1
 }
 
 // Read implements io.Reader.
-func (a *again) Read(p []byte) (int, error) {
-	if a.first.Len() > 0 {
-		return a.first.Read(p)
+func (r *replay) Read(p []byte) (int, error) {
+	if r.received.Len() > 0 {
+		return r.received.Read(p)
 	}
-	return a.body.read(p, a.reader)
+	return r.body.read(p, r.number)
 }
 
 // Close implements io.Closer.
-func (a *again) Close() error { return a.body.close(a.reader) }
+func (r *replay) Close() error { return r.body.close(r.number) }
 
-// FreeWire frees what only Again needs.
+// FreeWire frees the bytes that only Replay needs.
 func (b *Body) FreeWire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wire.Free()
 }
 
-// Detach ends the watch and frees the copies.
+// Detach frees the copies, and refuses all further reads.
 func (b *Body) Detach() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -420,7 +420,7 @@ func TestBodyAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = b.Close()
-		body, ok := b.Again()
+		body, ok := b.Replay()
 		if ok != c.ok {
 			t.Errorf("%s: %v", name, ok)
 		}
@@ -437,7 +437,7 @@ func TestBodyAgain(t *testing.T) {
 			}
 		})
 		b.Detach()
-		if third, ok := b.Again(); ok {
+		if third, ok := b.Replay(); ok {
 			t.Errorf("%s: %v of a body that is over", name, third)
 		}
 	}
