@@ -14,9 +14,8 @@ const recordPage = 1000
 // scan is a method of a journal that reads all records of a query, a page at a time.
 type scan = func(*journal.Journal, context.Context, *storage.RequestQuery, func([]*storage.Record) error) error
 
-// eachRecord calls f for the records in [from, to) that a budget counts, the oldest first. The
-// caller of each record is the one by whom the budget counts it, as with calls: the creator of a key
-// that was created as the creator's own, also after the key is deleted.
+// eachRecord calls f for the records in [from, to) that a budget counts, the oldest first. As when a call
+// is admitted, a key that somebody created as their own counts as its creator (see [Creators]).
 func (m *Budgets) eachRecord(ctx context.Context, b *Budget, from, to storage.Timestamp, scan scan, f func(*storage.Record) error) error {
 	store, err := m.store(b.org)
 	if err != nil {

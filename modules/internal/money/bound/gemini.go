@@ -7,14 +7,14 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// plain is a name of a field at Google, which takes each in two spellings:
-// https://protobuf.dev/programming-guides/json/
-func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+// canonicalName returns one spelling of a field's name. Google accepts two, such as maxOutputTokens and
+// max_output_tokens (https://protobuf.dev/programming-guides/json/).
+func canonicalName(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 // readGemini reads a field of a request of Gemini and Vertex
 // (https://ai.google.dev/api/generate-content), and reports whether the field is known.
 func (d *Demand) readGemini(name string, v gjson.Result) bool {
-	switch plain(name) {
+	switch canonicalName(name) {
 	case "contents":
 		d.readConversation(v)
 	case "systeminstruction":
@@ -22,12 +22,7 @@ func (d *Demand) readGemini(name string, v gjson.Result) bool {
 	case "tools":
 		v.ForEach(func(_, tool gjson.Result) bool {
 			tool.ForEach(func(key, _ gjson.Result) bool {
-				hosted := plain(key.Str)
-				if hosted == "functiondeclarations" {
-					return true
-				}
-				d.Hosted = true
-				d.Searches = d.Searches || strings.Contains(hosted, "search") || strings.Contains(hosted, "maps")
+				d.readGeminiTool(canonicalName(key.Str))
 				return true
 			})
 			return true
@@ -41,10 +36,22 @@ func (d *Demand) readGemini(name string, v gjson.Result) bool {
 	return true
 }
 
-// readGeminiPart reads a field of a part of a conversation at Google, and reports whether the
-// field has no content beside what was read.
+// readGeminiTool reads one kind of tool. Google runs all of them but function declarations, and charges
+// for searches.
+func (d *Demand) readGeminiTool(kind string) {
+	if kind == "functiondeclarations" { // the client runs them
+		return
+	}
+	d.Hosted = true
+	if strings.Contains(kind, "search") || strings.Contains(kind, "maps") {
+		d.Searches = true
+	}
+}
+
+// readGeminiPart reads a field of a message part, and reports whether the field is known. An unknown one
+// may have further content.
 func (d *Demand) readGeminiPart(name string, v gjson.Result) bool {
-	switch plain(name) {
+	switch canonicalName(name) {
 	case "inlinedata":
 		d.readInlineData(v)
 	case "filedata", "fileuri":
@@ -52,7 +59,7 @@ func (d *Demand) readGeminiPart(name string, v gjson.Result) bool {
 	case "functioncall":
 	case "functionresponse": // its text is the client's own, whatever its fields are called
 		v.ForEach(func(key, parts gjson.Result) bool {
-			if plain(key.Str) == "parts" {
+			if canonicalName(key.Str) == "parts" {
 				d.readContent(parts, 1)
 			}
 			return true
@@ -63,25 +70,24 @@ func (d *Demand) readGeminiPart(name string, v gjson.Result) bool {
 	return true
 }
 
-// readInlineData reads a picture, audio, or a file whose length says little about its tokens.
+// readInlineData reads a picture, audio or a file in base64. A file that is no text makes the input
+// unbounded: its length says little about its tokens. So does a field that occurs twice.
 func (d *Demand) readInlineData(v gjson.Result) {
-	var kind string
-	kinds := 0
-	var data []gjson.Result
+	var mimeTypes, data []gjson.Result
 	v.ForEach(func(key, field gjson.Result) bool {
-		switch plain(key.Str) {
+		switch canonicalName(key.Str) {
 		case "mimetype":
-			kind, kinds = field.Str, kinds+1
+			mimeTypes = append(mimeTypes, field)
 		case "data":
 			data = append(data, field)
 		}
 		return true
 	})
-	if kinds != 1 || len(data) != 1 {
+	if len(mimeTypes) != 1 || len(data) != 1 {
 		d.Unbounded = true
 		return
 	}
-	switch {
+	switch kind := mimeTypes[0].Str; {
 	case strings.HasPrefix(kind, "image/"):
 		d.Pictures++
 	case strings.HasPrefix(kind, "audio/"):
@@ -94,9 +100,8 @@ func (d *Demand) readInlineData(v gjson.Result) {
 	d.inline += int64(len(data[0].Raw))
 }
 
-// geminiOutputLimit returns the limit of output tokens in the configuration of a request, thoughts
-// included (https://github.com/googleapis/python-genai/issues/2062); 0 for none. Of a field
-// that stands twice the highest counts.
+// geminiOutputLimit returns the limit of output tokens, or 0 if there is none. It includes thoughts
+// (https://github.com/googleapis/python-genai/issues/2062). If the limit is set twice, the highest counts.
 func (r Request) geminiOutputLimit() (limit int64) {
 	r.geminiConfigs("maxoutputtokens", func(values []gjson.Result) {
 		if len(values) == 0 {
@@ -115,8 +120,8 @@ func (r Request) geminiOutputLimit() (limit int64) {
 	return limit
 }
 
-// geminiConfigs calls do for each configuration of a request, of which each spelling may have one,
-// with the values of a field by its plain name.
+// geminiConfigs calls do for each generation configuration of a request: a request can have one in each
+// spelling. do gets the values of the field with this canonical name; there are two if it occurs twice.
 func (r Request) geminiConfigs(name string, do func(values []gjson.Result)) {
 	for _, field := range []string{"generationConfig", "generation_config"} {
 		config := r.Get(field)
@@ -125,7 +130,7 @@ func (r Request) geminiConfigs(name string, do func(values []gjson.Result)) {
 		}
 		var values []gjson.Result
 		config.ForEach(func(key, v gjson.Result) bool {
-			if plain(key.Str) == name {
+			if canonicalName(key.Str) == name {
 				values = append(values, v)
 			}
 			return true
