@@ -45,8 +45,8 @@ type App struct {
 	// directory.
 	Stores map[string]*stores.Config `json:"stores,omitempty"`
 
-	// Tenant is that of the organisation `default`. Its identities may admit to the organisation that
-	// a claim names, too.
+	// Tenant configures the organisation `default`. Its identities can also admit callers to another
+	// organisation, which a claim of the token names.
 	Tenant
 
 	// Organisations are the organisations by name. No query sees the records of another
@@ -61,17 +61,17 @@ type App struct {
 	// is tried in order: `"fast": ["openai/gpt-5-mini"]`.
 	Aliases map[string]*routing.Alias `json:"aliases,omitempty"`
 
-	// Mask says what is masked in all that is stored of any organisation. Default: nothing.
+	// Mask says what is masked before anything is stored, for all organisations. Default: nothing.
 	Mask []*mask.Rule `json:"mask,omitempty"`
 
-	// SecretText is the secret that encrypts what clients carry for the gateway from
-	// call to call, such as the reasoning of models. Best use a placeholder like
-	// `{env.WEIR_SECRET}`. Gateways that share traffic need the same secret. Default: a
-	// secret that is generated once, and kept beside the store.
+	// SecretText encrypts what clients send back to the gateway in later calls, such as
+	// the reasoning of models. Best use a placeholder like `{env.WEIR_SECRET}`. Gateways that
+	// share traffic need the same secret. Default: a secret that is generated once, and kept
+	// beside the store.
 	SecretText string `json:"secret,omitempty"`
 
-	// AuditReads lets the audit log of a store say who reads content of calls that others have made.
-	// Without an audit log, which `llm_control` creates, nothing is written. Default: true.
+	// AuditReads writes to the audit log who reads the content of other callers' calls. Only a store
+	// with `llm_control` has an audit log. Default: true.
 	AuditReads *bool `json:"audit_reads,omitempty"`
 
 	// RequestMemory bounds the memory of all requests together, in bytes. Further requests
@@ -82,8 +82,8 @@ type App struct {
 	// `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
 	HeaderPrefixes []string `json:"header_prefixes,omitempty"`
 
-	// PropertyNames are the exact spellings of properties that arrive as
-	// headers, whose names have no letter case: with `userTier`, the header
+	// PropertyNames are the exact spellings of properties that arrive as headers. They are
+	// needed because header names have no letter case: with `userTier`, the header
 	// `Service-Property-Usertier` sets the property `userTier`.
 	PropertyNames []string `json:"property_names,omitempty"`
 
@@ -91,8 +91,8 @@ type App struct {
 	// built-in ones.
 	CatalogFile string `json:"catalog,omitempty"`
 
-	// CatalogKey is a public key of minisign. Weir takes catalogues that this key has signed, and
-	// uses the newest one in place of the built-in one if that is older. Default: none is taken.
+	// CatalogKey is a public key of minisign. Weir accepts catalogues that are signed with it. The
+	// newest one replaces the built-in catalogue if that is older. Default: none is accepted.
 	CatalogKey string `json:"catalog_key,omitempty"`
 
 	// Queries is how many queries run at once, and QueriesPerKey how many of one API key.
@@ -109,13 +109,13 @@ type App struct {
 	jobs     jobs
 }
 
-// environment is what the app is loaded with.
+// environment is what the app gets from Caddy.
 type environment struct {
 	ctx     caddy.Context
-	lines   *position.Lines
+	lines   *position.Lines // where the Caddyfile has each option
 	logger  *zap.Logger
-	bounded *zap.Logger   // for what callers can repeat
-	claimed addressClaims // the addresses of its sites, from Start on
+	bounded *zap.Logger   // for messages that callers can cause often: it drops repetitions
+	claimed addressClaims // the addresses of the sites; empty until Start
 }
 
 // requestRules bound the requests of all handlers, and say how their headers are spelled.
@@ -147,12 +147,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.env.lines = position.Of(config)
 
-	if a.Stores == nil {
-		a.Stores = make(map[string]*stores.Config)
-	}
-	if a.Stores[stores.DefaultName] == nil {
-		a.Stores[stores.DefaultName] = new(stores.Config)
-	}
+	a.addDefaultStore()
 	a.orgs = organisations{env: &a.env, stores: a.Stores, byName: a.Tenant.organisations(a.Organisations)}
 	if err := a.orgs.provisionMask(a.Mask, a.Secret); err != nil {
 		return err
@@ -160,14 +155,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.orgs.provisionStores(a.SecretText != ""); err != nil {
 		return err
 	}
-	if a.requests.turns, err = newTurns(a.Queries, a.QueriesPerKey); err != nil {
-		return a.At(err, "queries")
+	if err := a.provisionRequests(); err != nil {
+		return err
 	}
-	if a.requests.headers, err = control.NewHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
-		option, _, _ := strings.Cut(err.Error(), " ")
-		return a.At(err, strings.TrimSuffix(option, ":"))
-	}
-	a.requests.memory = admission.NewMemory(int64(a.RequestMemory))
 	if err := a.orgs.provisionKeys(a.Organisations); err != nil {
 		return err
 	}
@@ -197,8 +187,28 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return registerMetrics(ctx.GetMetricsRegistry())
 }
 
-// Validate rejects stores that would open the same files twice, or that could not be
-// written.
+func (a *App) addDefaultStore() {
+	if a.Stores == nil {
+		a.Stores = make(map[string]*stores.Config)
+	}
+	if a.Stores[stores.DefaultName] == nil {
+		a.Stores[stores.DefaultName] = new(stores.Config)
+	}
+}
+
+func (a *App) provisionRequests() (err error) {
+	if a.requests.turns, err = newTurns(a.Queries, a.QueriesPerKey); err != nil {
+		return a.At(err, "queries")
+	}
+	if a.requests.headers, err = control.NewHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
+		option, _, _ := strings.Cut(err.Error(), " ") // the error begins with the option
+		return a.At(err, strings.TrimSuffix(option, ":"))
+	}
+	a.requests.memory = admission.NewMemory(int64(a.RequestMemory))
+	return nil
+}
+
+// Validate rejects stores that share a directory, and stores that cannot be written.
 func (a *App) Validate() error {
 	names := make(map[string]string)
 	for name, config := range sorted(a.Stores) {
@@ -214,8 +224,8 @@ func (a *App) Validate() error {
 	return nil
 }
 
-// Start opens the stores. Those that an earlier configuration opened get the new
-// settings when that is cleaned up: until then the new one may still fail.
+// Start opens the stores. A store that the earlier configuration has open gets its new settings only when
+// that configuration is cleaned up: until then, this one may still fail.
 func (a *App) Start() error {
 	redact.StandardLog()
 	a.orgs.maskers.MaskLogs()
@@ -243,8 +253,8 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop ends the evaluation of alerts, and the jobs. Requests of this configuration may still be in flight, so
-// its stores are let go in Cleanup, and close with the last of them.
+// Stop stops the alerts and the jobs. Requests of this configuration may still be in flight, so Cleanup
+// releases its stores.
 func (a *App) Stop() error {
 	for _, e := range a.orgs.alerts {
 		e.Stop()
@@ -253,8 +263,7 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup gives up the app's references on its addresses and stores, and the
-// connections that nobody uses.
+// Cleanup releases the app's addresses and stores, and closes unused connections.
 func (a *App) Cleanup() error {
 	a.env.claimed.release()
 	a.orgs.accounts.Cleanup()
@@ -266,8 +275,8 @@ func (a *App) Cleanup() error {
 	return nil
 }
 
-// Use returns the app of the configuration that ctx loads, and the store of that
-// name: what a handler is provisioned with.
+// Use returns the app of the configuration that ctx loads, and the named store. Handlers call it when they are
+// provisioned.
 func Use(ctx caddy.Context, store string) (*App, *stores.Store, error) {
 	loaded, err := ctx.App("llm")
 	if err != nil {
@@ -278,7 +287,7 @@ func Use(ctx caddy.Context, store string) (*App, *stores.Store, error) {
 	return app, s, err
 }
 
-// sorted yields what is configured under names, in the order of the names.
+// sorted yields the entries of a map in the order of their names.
 func sorted[V any](configured map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, name := range slices.Sorted(maps.Keys(configured)) {
@@ -306,17 +315,16 @@ func errNoStore(name string, configured map[string]*stores.Config) error {
 // StoreOf returns the store of an organisation.
 func (a *App) StoreOf(org string) (*stores.Store, error) { return a.Store(a.orgs.keys.StoreOf(org)) }
 
-// Organisation returns the organisation of that name, with what the configuration says of `default`
-// outside of its block. It is nil if none is configured; `default` always is.
+// Organisation returns the named organisation, or nil if it is not configured; `default` always is.
 func (a *App) Organisation(name string) *Organisation { return a.orgs.byName[name] }
 
-// Authenticator returns what finds whose a key or a token is.
+// Authenticator finds the caller of a key or a token.
 func (a *App) Authenticator() *access.Authenticator { return &a.orgs.keys }
 
-// Accounts returns the accounts by which models are called.
+// Accounts returns the accounts at providers.
 func (a *App) Accounts() *providers.Accounts { return &a.orgs.accounts }
 
-// Resolver returns what finds the targets of models for an organisation.
+// Resolver finds the targets of a model's name for an organisation.
 func (a *App) Resolver(org string) *routing.Resolver {
 	if own := a.orgs.resolvers[org]; own != nil {
 		return own
@@ -324,42 +332,41 @@ func (a *App) Resolver(org string) *routing.Resolver {
 	return a.orgs.resolvers[""]
 }
 
-// Money returns what decides what calls may cost.
+// Money decides what calls may cost.
 func (a *App) Money() *money.Budgets { return a.orgs.money }
 
 // Counts returns how many tokens providers counted for the turns of conversations.
 func (a *App) Counts() *lineage.Counts { return &a.orgs.counts }
 
-// Maskers returns what masks the records of organisations.
+// Maskers mask the records of organisations.
 func (a *App) Maskers() *masking.Maskers { return a.orgs.maskers }
 
-// Alerts returns what evaluates the alerts of an organisation, nil if it has no channel.
+// Alerts evaluates the alerts of an organisation. It is nil if the organisation has no channel.
 func (a *App) Alerts(org string) *alert.Engine { return a.orgs.alerts[org] }
 
-// Reconciler returns what compares bills with records.
+// Reconciler compares the bills of providers with records.
 func (a *App) Reconciler() *Reconciler { return &a.orgs.reconciler }
 
-// Prices returns the models and prices in force, and what may replace them.
+// Prices returns the catalogue in use, and replaces it when a newer one is installed.
 func (a *App) Prices() *Prices { return &a.prices }
 
-// Catalog returns the models and prices in force.
+// Catalog returns the models and prices in use.
 func (a *App) Catalog() *catalog.Catalog { return a.prices.catalog }
 
-// Memory returns what bounds the requests of an organisation that are held in memory, or those of
-// all callers without a key if org is "".
+// Memory bounds the requests of an organisation that are in memory. "" stands for all callers without
+// a key.
 func (a *App) Memory(org string) *admission.Memory { return a.requests.memory.Of(org) }
 
-// Turns returns what bounds queries.
+// Turns bounds how many queries run at once.
 func (a *App) Turns() Turns { return a.requests.turns }
 
-// Headers returns how control headers are spelled.
+// Headers returns the spellings of control headers.
 func (a *App) Headers() *control.Headers { return a.requests.headers }
 
-// Metrics returns what counts calls.
+// Metrics counts calls for Prometheus.
 func (a *App) Metrics() *Metrics { return a.metrics }
 
-// Secret returns the secret by which the gateway encrypts what clients carry for it: the configured
-// one, else that of the store, which the first call creates.
+// Secret returns the configured secret, or else the store's, which the first call creates.
 func (a *App) Secret(s *stores.Store) ([]byte, error) {
 	if a.SecretText == "" {
 		return s.Secret()
@@ -371,9 +378,8 @@ func (a *App) Secret(s *stores.Store) ([]byte, error) {
 	return []byte(secret), nil
 }
 
-// At adds to an error of the configuration where in the Caddyfile it stands: path are
-// the first words of lines, each within the block of the one before. Where the
-// configuration is JSON, the error stays as it is.
+// At adds the Caddyfile's line to an error of the configuration. path are the first words of lines, each
+// in the block of the one before. If the configuration is JSON, At returns err unchanged.
 func (a *App) At(err error, path ...string) error { return a.env.lines.Wrap(err, path...) }
 
 // Interface guards
