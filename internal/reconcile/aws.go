@@ -63,7 +63,7 @@ func (b *Bill) AddAWS(r io.Reader) error {
 		}
 		description := line("line_item_line_item_description")
 		if kind := line("line_item_line_item_type"); kind != "Usage" {
-			return b.leaveOut(day, kind+": "+description, amount)
+			return b.addIncomparable(day, kind+": "+description, amount)
 		}
 		// The amount counts thousands or millions of tokens, as the unit says, else the description.
 		quantity, unit := line("line_item_usage_amount"), line("pricing_unit")+" "+description
@@ -72,7 +72,7 @@ func (b *Bill) AddAWS(r io.Reader) error {
 		} else if found := marketplaceUsage.FindStringSubmatch(usageType); found != nil && edition {
 			return b.addLine(day, name, found[1], amount, quantity, unit)
 		}
-		return b.leaveOut(day, usageType, amount)
+		return b.addIncomparable(day, usageType, amount)
 	})
 }
 

@@ -11,19 +11,20 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// exportLines add up the lines of exports, which may be millions. The memory grows with days, models and
-// descriptions, and by a hash for each line.
+// exportLines add up the lines of exports as they are read, because there may be millions. They need
+// memory for each day, model and description, and a hash for each line.
 type exportLines struct {
-	file   string             // the path of the export that is read, "" for a reader
-	fileOf map[lineKey]string // the path of the export that has a line
+	file   string             // path of the export that is being read, "" for a reader
+	fileOf map[lineKey]string // path of the export that has a line
 
-	usage  map[group]int    // places in Bill.Usage
-	costs  map[modelDay]int // places in Bill.Costs
-	items  map[modelDay]int // places in Bill.Incomparable, by their descriptions
+	// usage, costs and items are indexes into the lists of the Bill.
+	usage  map[group]int    // into Usage
+	costs  map[modelDay]int // into Costs
+	items  map[modelDay]int // into Incomparable; the key has the description in place of a model
 	volume volume
 }
 
-// NewFileBill is an empty bill of providers that have their own names of models.
+// NewFileBill returns an empty bill for exports in files. Their providers name models in their own way.
 func NewFileBill(providers ...string) *Bill {
 	return &Bill{
 		Providers: providers, States: [kinds]bool{Input: true, CacheRead: true, CacheWrite: true, CacheWrite1h: true, Output: true},
@@ -34,11 +35,11 @@ func NewFileBill(providers ...string) *Bill {
 	}
 }
 
-// lineKey is the hash of what says what a line is for.
+// lineKey is a hash of the columns that identify a line.
 type lineKey [sha256.Size]byte
 
-// otherFile returns the file that had a line with the same values of some columns, "" if no other has.
-// One file may have such lines twice, because exports can leave out columns.
+// otherFile returns another file that has the same line, or "" if there is none. Lines are the same if
+// they agree in columns. Such lines may repeat within one file, because exports can leave columns out.
 func (x *exportLines) otherFile(line row, columns []string) string {
 	hash := sha256.New()
 	for _, column := range columns {
@@ -52,26 +53,20 @@ func (x *exportLines) otherFile(line row, columns []string) string {
 	return ""
 }
 
-// indexOf returns the place of a key in a list, and adds an element for a key that is new.
-func indexOf[K comparable, V any](places map[K]int, key K, list *[]V, element V) int {
-	i, ok := places[key]
+// indexOrAppend returns the index of a key's element in list. It appends element for a new key.
+func indexOrAppend[K comparable, V any](indexes map[K]int, key K, list *[]V, element V) int {
+	i, ok := indexes[key]
 	if !ok {
 		i = len(*list)
-		places[key], *list = i, append(*list, element)
+		indexes[key], *list = i, append(*list, element)
 	}
 	return i
 }
 
-// addLine adds what was used of a model. kind has the words that say what it was. The error is
-// [ErrOverflow].
-func (b *Bill) addLine(day Day, name, kind string, amount Amount, quantity, unit string) error {
-	kind = strings.ToLower(kind)
-	tier := ""
-	for _, t := range []string{plugins.BatchTier, "flex", "priority"} {
-		if strings.Contains(kind, t) {
-			tier = t
-		}
-	}
+// addLine adds the usage and the cost of a model. description is free text, such as "input tokens,
+// batch": it names the kind of token and the service tier. The error is [ErrOverflow].
+func (b *Bill) addLine(day Day, name, description string, amount Amount, quantity, unit string) error {
+	kind, tier := parseDescription(strings.ToLower(description))
 	tokens, ok := tokensIn(quantity, unit)
 	x := b.exports
 	x.volume.addAmounts(amount.Nanodollars, amount.Rounding)
@@ -79,31 +74,41 @@ func (b *Bill) addLine(day Day, name, kind string, amount Amount, quantity, unit
 	if err := x.volume.check(); err != nil {
 		return err
 	}
-	name = unique.Make(name).Value() // which does not keep the line in memory
-	cost := &b.Costs[indexOf(x.costs, modelDay{day, name}, &b.Costs, Cost{Day: day, Model: name})]
+	name = unique.Make(name).Value() // name itself would keep the whole line in memory
+	cost := &b.Costs[indexOrAppend(x.costs, modelDay{day, name}, &b.Costs, Cost{Day: day, Model: name})]
 	cost.Amount.Nanodollars += amount.Nanodollars
 	cost.Amount.Rounding += amount.Rounding
 	if !ok {
 		b.WithoutTokens[name] = true
 		return nil
 	}
-	u := &b.Usage[indexOf(x.usage, group{day, series{model: name, tier: tier}}, &b.Usage, Usage{Day: day, Model: name, Tier: tier})]
-	switch {
-	case strings.Contains(kind, "write") && (strings.Contains(kind, "1h") || strings.Contains(kind, "hour")):
-		u.Tokens[CacheWrite1h] += tokens
-	case strings.Contains(kind, "write"):
-		u.Tokens[CacheWrite] += tokens
-	case strings.Contains(kind, "cach"):
-		u.Tokens[CacheRead] += tokens
-	case strings.Contains(kind, "output"):
-		u.Tokens[Output] += tokens
-	default:
-		u.Tokens[Input] += tokens
-	}
+	u := &b.Usage[indexOrAppend(x.usage, group{day, series{model: name, tier: tier}}, &b.Usage, Usage{Day: day, Model: name, Tier: tier})]
+	u.Tokens[kind] += tokens
 	return nil
 }
 
-// tokensIn is a quantity in tokens. ok is false if the unit is not known.
+// parseDescription finds the kind of token and the service tier in a description in lower case.
+func parseDescription(description string) (kind Kind, tier string) {
+	has := func(word string) bool { return strings.Contains(description, word) }
+	for _, t := range []string{plugins.BatchTier, "flex", "priority"} {
+		if has(t) {
+			tier = t
+		}
+	}
+	switch {
+	case has("write") && (has("1h") || has("hour")):
+		return CacheWrite1h, tier
+	case has("write"):
+		return CacheWrite, tier
+	case has("cach"):
+		return CacheRead, tier
+	case has("output"):
+		return Output, tier
+	}
+	return Input, tier
+}
+
+// tokensIn converts a quantity to tokens. ok is false if the unit is unknown.
 func tokensIn(quantity, unit string) (tokens int64, ok bool) {
 	unit = strings.ToLower(unit)
 	factor := int64(0)
@@ -122,21 +127,21 @@ func tokensIn(quantity, unit string) (tokens int64, ok bool) {
 	n.Mul(n, new(big.Rat).SetInt64(factor))
 	integer, ok := new(big.Int).SetString(n.FloatString(0), 10)
 	if ok && !integer.IsInt64() {
-		return math.MaxInt64, true // which is too large to compare
+		return math.MaxInt64, true // volume.check rejects it
 	}
 	return integer.Int64(), ok
 }
 
-// leaveOut adds an amount to what cannot be compared. Amounts of a day with the same description
-// are one. The error is [ErrOverflow].
-func (b *Bill) leaveOut(day Day, description string, amount Amount) error {
+// addIncomparable adds an amount that no record can be compared with. It makes one item for each day and
+// description. The error is [ErrOverflow].
+func (b *Bill) addIncomparable(day Day, description string, amount Amount) error {
 	if amount.Nanodollars == 0 {
 		return nil
 	}
 	x := b.exports
 	x.volume.addAmounts(amount.Nanodollars)
 	description = unique.Make(description).Value()
-	item := &b.Incomparable[indexOf(x.items, modelDay{day, description}, &b.Incomparable, Item{Day: &day, Description: description, Amount: plugins.KnownCost(0)})]
+	item := &b.Incomparable[indexOrAppend(x.items, modelDay{day, description}, &b.Incomparable, Item{Day: &day, Description: description, Amount: plugins.KnownCost(0)})]
 	item.Amount.N += amount.Nanodollars
 	return x.volume.check()
 }

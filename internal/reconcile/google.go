@@ -67,14 +67,14 @@ func (b *Bill) AddGoogle(r io.Reader) error {
 			if err != nil {
 				return fmt.Errorf("credits: %w", err)
 			}
-			if err := b.leaveOut(day, "credit: "+credit.Get("name").Str, reduction); err != nil {
+			if err := b.addIncomparable(day, "credit: "+credit.Get("name").Str, reduction); err != nil {
 				return err
 			}
 		}
 		lower := strings.ToLower(sku)
 		kind := line("cost_type")
 		if kind != "" && kind != "regular" || strings.Contains(lower, "storage") || !strings.Contains(lower, "put") && !strings.Contains(lower, "cach") {
-			return b.leaveOut(day, sku, amount)
+			return b.addIncomparable(day, sku, amount)
 		}
 		return b.addLine(day, sku, lower, amount, line("usage.amount", "usage_amount"), "tokens")
 	})
