@@ -56,7 +56,7 @@ func (l *Log) refuse(path string, err error) error {
 // damaged reports whether an error says that a file is no database, or a broken one.
 func damaged(err error) bool {
 	code := libsqlite.Code(err)
-	return code == libsqlite.NotADB || code == libsqlite.Corrupt || errors.Is(err, errSum)
+	return code == libsqlite.NotADB || code == libsqlite.Corrupt || errors.Is(err, errChecksum)
 }
 
 // Forget moves a damaged file of a directory that no process uses aside, so that the next start
@@ -105,7 +105,7 @@ func Check(dir string, was journal.Reach) error {
 	}
 	is, err := reach(db)
 	if err == nil && is.Size > 1 {
-		err = checkSums(db)
+		err = verifyChecksums(db)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -97,7 +97,7 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 		err = l.migrate()
 	}
 	if err == nil {
-		err = checkSums(db)
+		err = verifyChecksums(db)
 	}
 	if err != nil {
 		return nil, errors.Join(l.refuse(path, err), db.Close())
@@ -220,7 +220,7 @@ func put(ctx context.Context, tx *sql.Tx, org string, o *control.Object, isNew b
 	if isNew {
 		statement = "INSERT INTO objects (name, value, sum, id, org, kind) VALUES (?, ?, ?, ?, ?, ?)"
 	}
-	_, err := tx.ExecContext(ctx, statement, o.Name, []byte(o.Value), sumOf(o.ID, org, string(o.Kind), o.Value), o.ID, org, o.Kind)
+	_, err := tx.ExecContext(ctx, statement, o.Name, []byte(o.Value), checksumOf(o.ID, org, string(o.Kind), o.Value), o.ID, org, o.Kind)
 	if libsqlite.ExtendedCode(err) == libsqlite.ConstraintUnique {
 		return control.ErrTaken
 	}

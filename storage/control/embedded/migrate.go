@@ -42,7 +42,7 @@ func (l *Log) migrate() error {
 		err = fmt.Errorf("the file is of version %d, which a newer Weir has written", version)
 	}
 	if err == nil {
-		err = addSums(tx)
+		err = addChecksums(tx)
 	}
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func migrateKeys(tx *sql.Tx) error {
 	if _, err := tx.Exec(fromKeys); err != nil {
 		return err
 	}
-	if err := addSums(tx); err != nil { // before projects are made
+	if err := addChecksums(tx); err != nil { // before projects are made
 		return err
 	}
 	rows, err := tx.Query("SELECT DISTINCT org, substr(list, 9) FROM lists WHERE list LIKE 'project/%'")

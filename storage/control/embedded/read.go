@@ -43,7 +43,7 @@ func (l *Log) read(ctx context.Context, where string, args ...any) (o control.Ob
 		if err := rows.Scan(&o.ID, &o.Kind, (*[]byte)(&o.Value), &used, &place, &hash, &org, &sum); err != nil {
 			return o, err
 		}
-		if err := l.compareSum(&o, org, sum); err != nil {
+		if err := l.verifyChecksum(&o, org, sum); err != nil {
 			return control.Object{}, err
 		}
 		o.UsedAt = l.Latest(o.ID, (*storage.Timestamp)(used))
@@ -105,7 +105,7 @@ func (l *Log) List(ctx context.Context, org string, kind control.Kind, p control
 		if err := rows.Scan(&o.ID, (*[]byte)(&o.Value), &used, &sum); err != nil {
 			return nil, err
 		}
-		if err := l.compareSum(&o, org, sum); err != nil {
+		if err := l.verifyChecksum(&o, org, sum); err != nil {
 			return nil, err
 		}
 		o.UsedAt = l.Latest(o.ID, (*storage.Timestamp)(used))

@@ -36,7 +36,7 @@ func TestAFlippedObjectIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("the name"), []byte("thd name")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Check(dir, journal.Reach{}); !errors.Is(err, errSum) {
+	if err := Check(dir, journal.Reach{}); !errors.Is(err, errChecksum) {
 		t.Errorf("the check says %v", err)
 	}
 	if l, err := Open(dir, nil, zap.NewNop()); err == nil {
