@@ -9,132 +9,132 @@ import (
 	"github.com/weirhq/weir/storage/columnar"
 )
 
-// tailCache keeps the tail while somebody asks for it: it is read for the first query,
-// and what has changed since for the next, until nobody has asked for some minutes.
+// tailCache keeps the tail in memory: the requests that are in no column file yet. The first query reads
+// all of it, and later queries only what has changed since. It is freed after idleTimeout without a query.
 type tailCache struct {
 	engine *columnar.Engine
-	limit  int // rows
-	// commits is held while a batch is committed and its keys become known here, and
-	// while a transaction begins to read both, which so are of one state.
-	commits chan struct{}
-	// refresh is held while the tail is brought up to date.
-	refresh chan struct{}
-	tail    *columnar.Tail
+	limit  int // rows; a longer tail is not kept
+	// commitLock makes the database and changed show the same state. It is held while a batch is committed
+	// and added to changed, and while a query begins its transaction and takes changed.
+	commitLock ctxMutex
+	// tailLock guards tail.
+	tailLock ctxMutex
+	tail     *columnar.Tail // nil if it was not read, or is too long
 
-	mu sync.Mutex // guards follows and changed
-	// follows is true while changed has what was committed since the last refresh.
-	follows bool
-	changed []int64
-	idle    *time.Timer
+	mu sync.Mutex // guards tracking and changed
+	// tracking is true while changed has all commits since the tail was read.
+	tracking bool
+	changed  []int64 // keys of requests
+	idle     *time.Timer
 }
 
+// idleTimeout is how long the tail stays in memory after a query.
 const idleTimeout = 5 * time.Minute
 
 func newTailCache(engine *columnar.Engine, limit int) *tailCache {
-	k := &tailCache{engine: engine, limit: limit, commits: make(chan struct{}, 1), refresh: make(chan struct{}, 1)}
-	k.idle = time.AfterFunc(idleTimeout, k.drop)
-	return k
+	c := &tailCache{engine: engine, limit: limit, commitLock: make(ctxMutex, 1), tailLock: make(ctxMutex, 1)}
+	c.idle = time.AfterFunc(idleTimeout, c.drop)
+	return c
 }
 
-// lock waits until nobody else holds a lock; the caller then unlocks it.
-func lock(ctx context.Context, mutex chan struct{}) (unlock func(), err error) {
+// ctxMutex is a mutex whose Lock ends with a context. It is a channel with room for one element.
+type ctxMutex chan struct{}
+
+// lock waits for the mutex, or until ctx ends.
+func (m ctxMutex) lock(ctx context.Context) (unlock func(), err error) {
 	select {
-	case mutex <- struct{}{}:
-		return func() { <-mutex }, nil
+	case m <- struct{}{}:
+		return func() { <-m }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// turn waits until nobody else commits or begins to read.
-func (k *tailCache) turn(ctx context.Context) (done func(), err error) { return lock(ctx, k.commits) }
-
-// drop frees the memory; the next query reads the tail again.
-func (k *tailCache) drop() {
-	unlock, err := lock(context.Background(), k.refresh)
-	if err != nil {
-		return
-	}
+// drop frees the memory. The next query reads the tail again.
+func (c *tailCache) drop() {
+	unlock, _ := c.tailLock.lock(context.Background()) // which never ends
 	defer unlock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.tail, k.follows, k.changed = nil, false, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tail, c.tracking, c.changed = nil, false, nil
 }
 
-// close frees the memory for good.
-func (k *tailCache) close() {
-	k.idle.Stop()
-	k.drop()
+// close frees the memory. The cache must not be used again.
+func (c *tailCache) close() {
+	c.idle.Stop()
+	c.drop()
 }
 
-// follow takes the keys of the requests that a commit has changed.
-func (k *tailCache) follow(changed []int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.follows {
+// noteCommit adds the keys of the requests that a commit has changed. The caller holds commitLock.
+func (c *tailCache) noteCommit(changed []int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.tracking {
 		return
 	}
-	if len(k.changed)+len(changed) > k.limit {
-		k.follows, k.changed = false, nil // to read all again is cheaper
+	if len(c.changed)+len(changed) > c.limit {
+		c.tracking, c.changed = false, nil // it is cheaper to read the whole tail again
 		return
 	}
-	k.changed = append(k.changed, changed...)
+	c.changed = append(c.changed, changed...)
 }
 
-// begin begins to read the database and the tail, nil if that is too large.
-func (k *tailCache) begin(ctx context.Context, r reader) (*columnar.Tail, error) {
-	k.idle.Reset(idleTimeout)
-	unlock, err := lock(ctx, k.refresh)
+// begin begins the transaction of r, and returns the tail in the same state of the database. The tail is
+// nil if it is too long: the caller reads it from the database.
+func (c *tailCache) begin(ctx context.Context, r reader) (*columnar.Tail, error) {
+	c.idle.Reset(idleTimeout)
+	unlockTail, err := c.tailLock.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	done, err := k.turn(ctx)
+	defer unlockTail()
+	unlockCommits, err := c.commitLock.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	err = r.begin(ctx)
-	k.mu.Lock()
-	if !k.follows {
-		k.tail, k.follows = nil, true
+	c.mu.Lock()
+	if !c.tracking {
+		c.tail, c.tracking = nil, true
 	}
-	changed := k.changed
-	k.changed = nil
-	k.mu.Unlock()
-	done()
+	changed := c.changed
+	c.changed = nil
+	c.mu.Unlock()
+	unlockCommits()
 	if err == nil {
-		err = k.update(ctx, r, changed)
+		err = c.update(ctx, r, changed)
 	}
 	if err != nil {
-		k.mu.Lock()
-		k.changed = append(changed, k.changed...) // what was done already can be done again
-		k.mu.Unlock()
+		c.mu.Lock()
+		c.changed = append(changed, c.changed...) // for the next query; some may then be read twice
+		c.mu.Unlock()
 		return nil, err
 	}
-	if k.tail == nil {
+	if c.tail == nil {
 		return nil, nil
 	}
-	return k.tail.Copy(), nil
+	return c.tail.Copy(), nil
 }
 
-// update brings the tail to what the reader sees; the keys are what has changed.
-func (k *tailCache) update(ctx context.Context, r reader, changed []int64) error {
+// update brings the tail to the state that r sees. changed are the keys of the requests that have changed
+// since the last update. The caller holds tailLock.
+func (c *tailCache) update(ctx context.Context, r reader, changed []int64) error {
 	after, err := r.c.integer(ctx, "SELECT coalesce(max(last), ?) FROM column_chunks WHERE file IS NOT NULL", int64(math.MinInt64))
 	if err != nil {
 		return err
 	}
-	if k.tail != nil {
-		k.tail.Forget(after)
-		if k.tail.Len()+len(changed) > k.limit {
-			k.tail = nil
+	if c.tail != nil {
+		c.tail.Forget(after)
+		if c.tail.Len()+len(changed) > c.limit {
+			c.tail = nil
 		}
 	}
-	if k.tail == nil {
-		rows, err := r.c.integer(ctx, "SELECT count(*) FROM (SELECT 1 FROM requests WHERE n > ? LIMIT ?)", after, int64(k.limit)+1)
-		if err != nil || rows > int64(k.limit) {
+	if c.tail == nil {
+		rows, err := r.c.integer(ctx, "SELECT count(*) FROM (SELECT 1 FROM requests WHERE n > ? LIMIT ?)", after, int64(c.limit)+1)
+		if err != nil || rows > int64(c.limit) {
 			return err
 		}
-		k.tail, changed = k.engine.NewTail(after), nil
+		c.tail, changed = c.engine.NewTail(after), nil
 	}
-	return k.tail.Update(loader{ctx, r}, changed)
+	return c.tail.Update(loader{ctx, r}, changed)
 }

@@ -57,10 +57,10 @@ func newWriter(ctx context.Context, c *conn, tails *tailCache, b bounds) (*write
 
 // transaction does all of do or nothing.
 func (w *writer) transaction(ctx context.Context, do func() error) error {
-	var done func()
+	var unlockCommits func()
 	err := w.c.transaction(ctx, func() (err error) {
 		if err = do(); err == nil {
-			done, err = w.tails.turn(ctx)
+			unlockCommits, err = w.tails.commitLock.lock(ctx)
 		}
 		return err
 	})
@@ -68,10 +68,10 @@ func (w *writer) transaction(ctx context.Context, do func() error) error {
 		w.names.cached.clear() // some may have been rolled back
 		w.bucketKnown = false
 	} else {
-		w.tails.follow(w.changed)
+		w.tails.noteCommit(w.changed)
 	}
-	if done != nil {
-		done()
+	if unlockCommits != nil {
+		unlockCommits()
 	}
 	w.changed = w.changed[:0]
 	return err
