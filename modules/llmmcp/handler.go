@@ -37,7 +37,7 @@ const (
 	path = "/mcp"
 	// maxRequest is the longest request, in bytes: arguments are filters and ids.
 	maxRequest = 1 << 20
-	// maxAnswer is the longest answer of the query API from which a tool answers, in bytes.
+	// maxAnswer is the longest answer of the query API that a tool reads, in bytes.
 	maxAnswer = 64 << 20
 )
 
@@ -75,7 +75,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.checker = access.Checker{Keys: h.app.Authenticator(), Store: h.Store}
 	h.origin = http.NewCrossOriginProtection()
-	// Callers have keys, which no page of the web knows, so the name of the host need not be checked.
+	// DNS rebinding needs no protection: a foreign web page does not know the caller's key.
 	h.server = mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return NewServer(h.askAs(r)) },
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true})
 	return nil
@@ -120,7 +120,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// askAs returns what asks the APIs with the key of a caller.
+// askAs returns a function that calls the query and control APIs with the caller's key.
 func (h *Handler) askAs(caller *http.Request) Ask {
 	return func(_ context.Context, method, path string, body any) (gjson.Result, error) {
 		var text []byte
@@ -153,7 +153,7 @@ func (h *Handler) askAs(caller *http.Request) Ask {
 	}
 }
 
-// answer is what an API answers.
+// answer is the http.ResponseWriter for an answer that a tool reads.
 type answer struct {
 	header http.Header
 	status int
