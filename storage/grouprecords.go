@@ -12,16 +12,14 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// RecordGrouper adds records up, in the plainest way: what it answers is what
-// every backend must answer. Its caller adds the records that the query's Filter and
-// Window choose.
+// RecordGrouper adds records up in the simplest way. It is the reference: every backend must return
+// the same groups. The caller adds only records that match the query's Filter and Window.
 type RecordGrouper struct {
-	query *GroupQuery
-	// tags are the tags of the organisation's sessions, by session id.
-	tags   map[string]string
-	roots  map[uuid.UUID]bool // the roots of the trees, from AddRoot
-	any    []*Matcher
-	groups map[string]*recordGroup
+	query  *GroupQuery
+	tags   map[string]string       // tags of the organisation's sessions, by session id
+	roots  map[uuid.UUID]bool      // roots of the trees, from AddRoot
+	any    []*Matcher              // one for each filter of query.Any
+	groups map[string]*recordGroup // by set and key, as group encodes them
 	cancel *CancelCheck
 }
 
@@ -44,23 +42,23 @@ func NewRecordGrouper(q *GroupQuery, tags map[string]string, cancel *CancelCheck
 	return g
 }
 
-// recordGroup is what the records of one group add up to.
+// recordGroup is one group: its sums so far, and the GroupTotals that Answer makes of them.
 type recordGroup struct {
 	GroupTotals
 	recordSums
-	days  map[int]bool
-	cells map[Timestamp]*recordSums
+	days  map[int]bool              // days with a request that is no attempt
+	cells map[Timestamp]*recordSums // by the start of the cell
 }
 
-// recordSums are totals with the values that have an order.
+// recordSums are the sums of a group or a cell.
 type recordSums struct {
 	totals  Totals
 	details detailSums
-	scores  []float64
+	scores  []float64 // not added up yet: sumOf does so in one order, since the sum depends on it
 }
 
-// AddRoot notes the tree of a record. A query that groups ByTree needs AddRoot for
-// all records before Add for the first.
+// AddRoot notes the root of a record's tree. If a query groups ByTree, call it for all records before the
+// first Add.
 func (g *RecordGrouper) AddRoot(r *Record) {
 	if r.RootID != uuid.Nil {
 		g.roots[r.RootID] = true
@@ -124,7 +122,8 @@ func (g *RecordGrouper) addTo(key []string, r *Record, row *RowBatch, load func(
 	}
 }
 
-// group is the group of a key in a set.
+// group returns the group of a key in a set, and makes it if it is new. In the id, the length stands
+// before each value, so that no two keys have the same id.
 func (g *RecordGrouper) group(set int, key []string) *recordGroup {
 	id := []byte{byte(set)}
 	for _, value := range key {
@@ -165,7 +164,7 @@ func (g *RecordGrouper) add(x *recordGroup, r *Record, row *RowBatch, load func(
 	cell.add(q, row)
 }
 
-// cellOf is the start of the cell around a moment, false if there are no cells.
+// cellOf returns the start of the cell that contains t. ok is false if the query has no cells.
 func (q *GroupQuery) cellOf(t Timestamp) (start Timestamp, ok bool) {
 	switch {
 	case q.Increment != "":
@@ -209,7 +208,7 @@ func (x *recordGroup) merge(o *recordGroup) {
 	}
 }
 
-// largest are the groups of a query for LargestGroups.
+// largest returns the Top.Count largest groups of each set, the largest first, and one group for the others.
 func (g *RecordGrouper) largest() (groups []*recordGroup) {
 	bySet := make([][]*recordGroup, max(1, len(g.query.By)))
 	for _, x := range g.groups {
@@ -242,7 +241,7 @@ func (g *RecordGrouper) largest() (groups []*recordGroup) {
 	return groups
 }
 
-// Answer calls each with the groups.
+// Answer calls each with the groups, and ends with the first error of each.
 func (g *RecordGrouper) Answer(each func(*GroupTotals) error) error {
 	groups := slices.Collect(maps.Values(g.groups))
 	if g.query.Top.By == LargestGroups {
@@ -270,7 +269,7 @@ func (g *RecordGrouper) Answer(each func(*GroupTotals) error) error {
 	return g.cancel.ended
 }
 
-// Records are all records there are, as a Grouper.
+// Records is a store in memory. It implements Grouper.
 type Records struct {
 	All []*Record
 	// Content returns a record's content, nil when the record has no content.
@@ -279,7 +278,7 @@ type Records struct {
 	Tags map[string]map[string]string
 }
 
-// Groups adds up what the query chooses.
+// Groups implements Grouper.
 func (rs Records) Groups(ctx context.Context, q *GroupQuery, each func(*GroupTotals) error) error {
 	g := NewRecordGrouper(q, rs.Tags[q.Org], NewCancelCheck(ctx.Err))
 	m := NewMatcher(q.Filter, nil)

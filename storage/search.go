@@ -11,7 +11,7 @@ import (
 
 // ContentSearcher is a Contents that rules out content without reading it.
 type ContentSearcher interface {
-	// Search begins a search for the content of records of which a filter is true.
+	// Search begins a search for the content of records that a filter matches.
 	Search(f Filter) ContentSearch
 }
 

@@ -20,8 +20,8 @@ import (
 // sumsName is the file with the sums of all other files. A directory with it is a backup.
 const sumsName = "SHA256SUMS"
 
-// sum makes every file of the backup durable and writes their sums. It adds the sums to the
-// summaries of the stores, which are in the order of the directories.
+// sum syncs every file of the backup, and writes the list of checksums. A file that is a hard link into the
+// backup before was synced then: its checksum is copied. sum also counts files and bytes in stores.
 func (w *writer) sum(ctx context.Context, stores []StoreSummary) error {
 	before := map[string]string{}
 	if w.before != "" {
@@ -81,7 +81,7 @@ func (w *writer) sum(ctx context.Context, stores []StoreSummary) error {
 	return journal.SyncDir(w.root)
 }
 
-// sumAndSync is the SHA-256 of a file, in hexadecimal. The file survives a power cut then.
+// sumAndSync returns the SHA-256 of a file in hexadecimal, and syncs the file.
 func sumAndSync(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -117,8 +117,8 @@ func readSums(dir string) (map[string]string, error) {
 	return sums, lines.Err()
 }
 
-// verify compares every file of a backup with its sum. A list of sums that was cut misses
-// files.
+// verify compares every file of a backup with its checksum. A file without one is a problem, too: the
+// list may have been cut off.
 func verify(ctx context.Context, dir string) (problems []string, err error) {
 	sums, err := readSums(dir)
 	if err != nil {

@@ -364,7 +364,7 @@ func addIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
 }
 
 // withdrawIncident undoes addIncident: it takes a loss from the incidents of its reason at its time, and
-// removes those of which nothing is left.
+// removes those that are now empty.
 func withdrawIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
 	for i := range slices.Backward(incidents) {
 		k := &incidents[i]

@@ -21,7 +21,7 @@ type retention struct {
 	j     *Journal
 	orgs  []string
 	holds []Hold
-	// raw are the raw segments of which the backend had all records when these were read.
+	// raw are the raw segments whose records all were in the backend when the list was read.
 	raw []*segment
 	// oldest is when the oldest record under hold was created; with none, later than any other. With
 	// holds, it is 0 if other nodes write to the store: what they write meanwhile may be older.

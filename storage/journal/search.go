@@ -182,7 +182,7 @@ func (x *sealedIndex) among(blocks bitSet, bare bool) func(ordinal uint32) bool 
 	}
 }
 
-// find returns the blocks of which a filter can be true. Without grams, the blocks have no texts.
+// find returns the blocks that a filter can match. Without grams, the blocks have no texts.
 func (s *contentSearch) find(f storage.Filter, g *grams, blocks int) (found bitSet, err error) {
 	found = newBitSet(blocks)
 	switch f := f.(type) {

@@ -10,7 +10,8 @@ import (
 // verifyEvery is how often a backend looks for damage in its files.
 const verifyEvery = 24 * time.Hour
 
-// verifyDaily has the backend verify its files every day, also over starts, until ctx ends.
+// verifyDaily has the backend verify its files once a day until ctx ends. The time of the last
+// verification is stored, so restarts do not repeat it.
 func (w *Witness) verifyDaily(ctx context.Context) {
 	verifier, ok := w.j.backend.(storage.Verifier)
 	if !ok {
@@ -35,7 +36,7 @@ func (w *Witness) verifyDaily(ctx context.Context) {
 	}
 }
 
-// verify tells what the backend finds.
+// verify reports the damage that the backend finds.
 func (w *Witness) verify(ctx context.Context, verifier storage.Verifier) {
 	problems, err := verifier.Verify(ctx)
 	if ctx.Err() != nil {
@@ -48,7 +49,7 @@ func (w *Witness) verify(ctx context.Context, verifier storage.Verifier) {
 		w.tellDatabase(found)
 	}
 	if err == nil {
-		_ = w.j.checkpoints.saveVerified(w.j.options.now()) // else the next start verifies again
+		_ = w.j.checkpoints.saveVerified(w.j.options.now()) // if this fails, the next start verifies again
 	}
 }
 

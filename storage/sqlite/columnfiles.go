@@ -137,7 +137,7 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 	return f.rewrite(ctx, next)
 }
 
-// rewriteChanged writes each file anew of which any request has changed.
+// rewriteChanged writes each file anew that has a changed request.
 func (f *columnFiles) rewriteChanged(ctx context.Context) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

@@ -51,7 +51,7 @@ var (
 	detailColumns  = summed(append(columns(storage.DetailColumns), annotationColumns...))
 )
 
-// journalColumns and itemColumns are those of smaller tables that have a sum, too.
+// journalColumns and itemColumns are the columns of smaller tables that have a sum, too.
 var (
 	journalColumns = summed([]column{{name: "journal"}, {name: "segment"}, {name: "ordinal"}})
 	itemColumns    = summed([]column{{name: "org"}, {name: "conversation"}, {name: "id"}, {name: "item"}, {name: "added_at"}, {name: "record", definition: "BLOB"}})

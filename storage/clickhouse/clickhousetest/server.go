@@ -42,15 +42,15 @@ type Server struct {
 // startTimeout bounds how long a server takes to listen.
 const startTimeout = 30 * time.Second
 
-// startQuery listens, says where, and never ends.
+// startQuery makes the server listen, writes the port to a file, and never ends. %s is the path of the file.
 const startQuery = `SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP;
 SELECT getServerPort('tcp_port') INTO OUTFILE '%s' TRUNCATE FORMAT TSV;
 SELECT sleepEachRow(3) FROM system.numbers SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 30000000,
 	max_rows_to_read = 0, max_execution_time = 0 FORMAT Null`
 
-// Start starts a server, which ends with the test. It skips the test without one. The
-// configuration is what config.xml has, users, profiles and quotas among it; "" for a
-// server with the user default alone.
+// Start starts a server that ends with the test. It skips the test if there is no ClickHouse. The
+// configuration is the content of config.xml, including users, profiles and quotas. With "", the server
+// has only the user default.
 func Start(t testing.TB, configuration string) *Server {
 	t.Helper()
 	s := &Server{dir: t.TempDir()}
@@ -135,7 +135,7 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// shared is the server of all tests of a process that ask for nothing but a database.
+// shared is the server of all tests of a process that need only a database.
 var shared struct {
 	sync.Once
 	Server
@@ -153,8 +153,7 @@ func Main(m *testing.M) int {
 
 var databases atomic.Int64
 
-// Options are how to reach an empty database of the test's own. It is dropped at the
-// end of the test.
+// Options returns the options to connect to a new, empty database. The end of the test drops it.
 func Options(t testing.TB) *clickhouse.Options {
 	t.Helper()
 	admin := options(t)
