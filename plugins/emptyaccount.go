@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// QuotaSpent is the code of an error for an account that is empty, as OpenAI has it.
+// QuotaSpent is OpenAI's error code for an empty account.
 const QuotaSpent = "insufficient_quota"
 
-// emptyAccountCodes are the codes and types of errors for an account whose money, or whose limit of
-// spending, is used up.
+// emptyAccountCodes are the error codes and types for an account that has spent its money, or reached its
+// spending limit.
 var emptyAccountCodes = []string{
 	QuotaSpent,                     // OpenAI: https://platform.openai.com/docs/guides/error-codes
 	"billing_hard_limit_reached",   // OpenAI, of images
@@ -23,8 +23,8 @@ var emptyAccountCodes = []string{
 	"1113",                         // Z.ai
 }
 
-// emptyAccountMessages finds the beginning of a message that says so. What a request says can stand
-// further behind in a message.
+// emptyAccountMessages finds messages that say the same. It looks only at the beginning, because a message
+// may quote the request later on.
 var emptyAccountMessages = regexp.MustCompile(`(?i)^(?:` +
 	`your credit balance is too low` + // Anthropic
 	`|billing hard limit has been reached` + // OpenAI
@@ -35,7 +35,7 @@ var emptyAccountMessages = regexp.MustCompile(`(?i)^(?:` +
 	`|your team \S+ has either used all available credits` + // xAI, with 403
 	`|your newly created team doesn't have any credits` + // xAI
 	`|sorry, your account balance is insufficient` + // SiliconFlow, with 403
-	`|your prepayment credits are depleted` + // Gemini, whose quotas of a day its errors tell in another way
+	`|your prepayment credits are depleted` + // Gemini; its daily quotas have other errors
 	`|your project has exceeded its monthly spending cap` + // Gemini
 	`|this api method requires billing to be enabled` + // Vertex AI, with 403
 	`|too many tokens per day` + // Bedrock
@@ -43,8 +43,8 @@ var emptyAccountMessages = regexp.MustCompile(`(?i)^(?:` +
 	`|you are using a trial key, which is limited to [0-9,]+ api calls / month` + // Cohere
 	`)`)
 
-// EmptyAccount reports whether a provider refuses all calls of an account until somebody pays, or
-// until the limit of spending that the account has there begins anew.
+// EmptyAccount reports whether the provider refuses all calls of the account until somebody pays, or
+// until the period of its spending limit ends.
 func (e *Error) EmptyAccount() bool {
 	return e.Status == http.StatusPaymentRequired || emptyAccountMessages.MatchString(e.Message) ||
 		slices.ContainsFunc([]string{e.Code, e.Type, e.Reported}, func(code string) bool { return slices.Contains(emptyAccountCodes, code) })

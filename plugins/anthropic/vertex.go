@@ -15,10 +15,9 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Vertex speaks the Messages API as Claude has it on Google's Vertex AI
+// Vertex speaks the Messages API of Claude on Google's Vertex AI
 // (https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai).
-// Its base URL is that of a project's location, and its key an OAuth access
-// token.
+// The base URL names a project and a location. The key is an OAuth access token.
 type Vertex struct{ Provider }
 
 // vertexVersion is the version of the API, which is sent in the body.
@@ -94,8 +93,8 @@ func labels(tags []translate.Tag) json.RawMessage {
 	return text
 }
 
-// vertexBetas are the features that can be asked for by the header Anthropic-Beta. Vertex AI refuses
-// a request with any other value, and Claude Code sends those of Anthropic's own API to a gateway
+// vertexBetas are the values of the header Anthropic-Beta that Vertex AI accepts. It refuses a request with
+// any other value. Claude Code sends values that only Anthropic's own API accepts
 // (https://github.com/anthropics/claude-code/issues/21625).
 var vertexBetas = []string{
 	"compact-2026-01-12", "compact-2026-09-04", "computer-use-2025-01-24", "computer-use-2025-11-24", "context-1m-2025-08-07",

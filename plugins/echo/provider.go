@@ -96,7 +96,7 @@ func (a *answerWriter) Flush() {
 	if !a.streams {
 		a.streams = true
 		close(a.ready)
-		_, _ = a.events.Write(a.body.Bytes()) // an error is that of the next Write, too
+		_, _ = a.events.Write(a.body.Bytes()) // the next Write returns the same error
 	}
 }
 

@@ -53,8 +53,8 @@ const (
 	roleModel = "model"
 )
 
-// unsignedSignature is the signature of a call that Gemini did not make, or whose signature
-// the client lost (https://ai.google.dev/gemini-api/docs/thought-signatures).
+// unsignedSignature stands for a missing signature: Gemini did not make the call, or the client lost its
+// signature (https://ai.google.dev/gemini-api/docs/thought-signatures).
 const unsignedSignature = "skip_thought_signature_validator"
 
 func (r *request) setMessages() error {
@@ -115,7 +115,8 @@ func (r *request) addTurn(t translate.Turn) error {
 	})
 }
 
-// addHeld adds a part that the client brings back. If a text was streamed, its signature is a part of its own.
+// addHeld adds a part that the client sends back. The signature of a streamed text is a part without
+// text: addHeld moves it to the text before.
 func (r *request) addHeld(part json.RawMessage) {
 	if signature := textSignature(part); signature != "" && len(r.Contents) > 0 {
 		last := r.Contents[len(r.Contents)-1]
@@ -128,8 +129,8 @@ func (r *request) addHeld(part json.RawMessage) {
 	r.add(roleModel, part)
 }
 
-// addOutputs adds all results of functions in one content, as the provider demands. Results hold only text:
-// media follow them.
+// addOutputs adds all results of functions to one content, as Gemini requires. Results can only have text,
+// so media follow after all of them.
 func (r *request) addOutputs(t translate.Turn) error {
 	var media []any
 	for _, item := range t.Items {

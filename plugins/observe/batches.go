@@ -40,7 +40,7 @@ const MessageBatches = "/messages/batches"
 // InlineBatch is what a client asks of batches whose calls stand in the request that makes them:
 // those of Anthropic, and of Gemini.
 type InlineBatch struct {
-	// Dialect is that of the calls.
+	// Dialect is the dialect of the calls.
 	Dialect plugins.Dialect
 	// ID is the provider's id of the batch, "" if the request makes one or lists all.
 	ID string
@@ -93,7 +93,7 @@ type BatchState struct {
 	Ended bool
 	// Succeeded is how many calls have an answer, which is charged.
 	Succeeded plugins.Count
-	// Usage is that of all calls, the zero Usage if the provider does not state it.
+	// Usage is the usage of all calls together, zero if the provider does not report it.
 	Usage plugins.Usage
 }
 

@@ -105,7 +105,7 @@ type dialect struct {
 // dialects are the registered ones. Only Register writes to it, before any read.
 var dialects = make(map[plugins.Dialect]*dialect)
 
-// endings are those of the paths of all dialects, by lastWord.
+// endings are the path endings of all dialects, by lastWord.
 var endings = make(map[string][]ending)
 
 // ending is one that a dialect's paths have.

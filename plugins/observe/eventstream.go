@@ -9,9 +9,8 @@ import (
 	"github.com/weirhq/weir/plugins/streams"
 )
 
-// frame reads one frame. Bedrock's operations that stream have no other
-// terminal frame than an exception, and InvokeModel's events hold the model's
-// own, in base64.
+// frame reads one frame of a Bedrock stream. Only an exception ends such a stream with a frame of its own.
+// The chunks of InvokeModelWithResponseStream contain the model's events in base64.
 func (x *observer) frame(f streams.Frame) {
 	switch string(f.Header(":message-type")) {
 	case "exception":

@@ -91,7 +91,7 @@ func NewEvents(d plugins.Dialect, provider string) plugins.Observer {
 	return x
 }
 
-// messageFraming is that of a transport which keeps events apart.
+// messageFraming is the framing of a transport that keeps events apart, such as a WebSocket.
 type messageFraming struct{ to streams.Sink }
 
 func (m *messageFraming) Write(p []byte) {

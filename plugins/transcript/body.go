@@ -15,11 +15,12 @@ type Assembler struct {
 	stored   []byte
 }
 
-// Stored returns what is kept of a response body without Content-Encoding, and its content
-// type. A stream becomes the object that the same call would have returned without streaming,
-// up to where the stream broke off, with the fields that Weir does not know. All other bodies
-// are kept unchanged, as are streams of an unknown format or without events: then stored is
-// raw. Otherwise stored is valid until the next call.
+// Stored returns the form in which a response body is stored, and its content type. raw has no
+// Content-Encoding. A stream becomes the object that the call would have returned without streaming. The
+// object also has fields that Weir does not know; it ends where the stream broke off.
+//
+// All other bodies stay unchanged, as do streams without events or in an unknown format: then stored is raw.
+// Otherwise stored is valid until the next call.
 func (a *Assembler) Stored(f *Format, contentType string, raw []byte) (stored []byte, storedType string) {
 	events := a.events(f, contentType, raw)
 	if events == nil {
@@ -39,13 +40,13 @@ func (f *Format) Stored(contentType string, raw []byte) (stored []byte, storedTy
 	return new(Assembler).Stored(f, contentType, raw)
 }
 
-// events returns those of a stream, nil for other bodies and formats.
+// events returns the events of a stream, or nil if the body is no stream of this format.
 func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[event] {
 	if !f.streams() {
 		return nil
 	}
 	mediaType, _, _ := mime.ParseMediaType(contentType)
-	kind, _ := streams.KindOf(raw) // content types are wrong at times
+	kind, _ := streams.KindOf(raw) // because some content types are wrong
 	switch {
 	case mediaType == "text/event-stream" && kind != streams.Lines, kind == streams.Events:
 		if f.last != nil {

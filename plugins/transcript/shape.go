@@ -28,7 +28,7 @@ const (
 	joinOnce            // as join, but ignores a piece that repeats the complete value
 	collect             // lists, element by element
 	replace             // the last value of a string that each event has
-	drop                // padding, of which nothing is kept
+	drop                // padding, which is not stored
 )
 
 // find returns the element of list that the i-th item of a piece belongs to. If element is

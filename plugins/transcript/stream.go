@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/plugins/streams"
 )
 
-// event is a JSON object of a stream. The name is that of an AWS frame, "" in other streams.
+// event is a JSON object of a stream. The name is the event type of an AWS frame, "" in other streams.
 type event struct {
 	name string
 	gjson.Result

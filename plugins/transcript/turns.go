@@ -15,7 +15,7 @@ type Turn struct {
 	Role string
 	// Texts are the parts that are text, results of tools among them.
 	Texts []string
-	// Calls are those of tools.
+	// Calls are calls of tools.
 	Calls []Call
 	// Results counts the results of tools, and FailedResults those that report an error.
 	Results, FailedResults int

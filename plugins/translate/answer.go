@@ -69,7 +69,7 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 	return nil
 }
 
-// FailAsStated fails a response of which nothing could be read, with the error that the answer, or its
+// FailAsStated fails a response that could not be read, with the error that the answer, or its
 // last event, states in some shape. ReadAnswer calls it.
 func (a *Assembler) FailAsStated(data []byte) {
 	if a.failure == nil && a.reason == ReasonNone && !a.seen.Content && len(a.open) == 0 {

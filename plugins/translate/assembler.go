@@ -440,7 +440,7 @@ func (a *Assembler) done() bool {
 	return a.failure != nil || a.response != nil || a.cut
 }
 
-// takesText is takes for what the model writes, of which nothing is taken after a stop sequence.
+// takesText is takes for text of the model. Nothing is taken after a stop sequence.
 func (a *Assembler) takesText(n int) bool { return a.stopSequence == "" && a.takes(n) }
 
 // takes counts n bytes of content. It returns false if they must not be added.

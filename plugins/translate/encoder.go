@@ -17,13 +17,13 @@ type Event struct {
 	Type EventType
 	// Output is the item that the event is about, nil for Began, Idle and Ended.
 	Output *Output
-	// Part is that of PartOpened, TextAdded, Annotated and PartClosed.
+	// Part is the part that PartOpened, TextAdded, Annotated and PartClosed are about.
 	Part *OutputPart
 	// Text is what TextAdded adds: the inside of a JSON string.
 	Text []byte
 	// Logprobs are those of Text, as elements of a JSON array.
 	Logprobs []byte
-	// Annotation is that of Annotated, as a JSON object of the Responses API.
+	// Annotation is the annotation of Annotated, as a JSON object of the Responses API.
 	Annotation []byte
 }
 

@@ -168,9 +168,9 @@ type object map[string]any
 // HostedCall is a call of a tool that the provider hosts, with its result.
 type HostedCall struct {
 	Failed bool
-	// Queries and Sources are those of a web search; a source is a URL.
+	// Queries and Sources belong to a web search. A source is a URL.
 	Queries, Sources []string
-	// Code and Logs are those of a code interpreter.
+	// Code and Logs belong to a code interpreter.
 	Code, Logs string
 }
 

@@ -155,7 +155,7 @@ func (p *Request) Apply(policy Policy) error {
 	return nil
 }
 
-// EmptyInput is the error for a request of which nothing is left to send.
+// EmptyInput is the error for a request without anything left to send.
 func EmptyInput() *plugins.Error {
 	return plugins.Invalid("input", "The input is empty: the provider answers at least one message.")
 }

@@ -119,7 +119,7 @@ type State struct {
 // Role is the author of a turn or message.
 type Role string
 
-// The roles. RoleTool is that of a turn of outputs, never of a message.
+// The roles. RoleTool is the role of a turn with tool outputs, never of a message.
 const (
 	RoleUser      Role = "user"
 	RoleSystem    Role = "system"
@@ -167,7 +167,7 @@ type ToolOutput struct {
 	// Index is the item's position in the input.
 	Index  int
 	CallID string
-	// Name and Custom are those of the call.
+	// Name and Custom are copied from the call.
 	Name   string
 	Custom bool
 	// Failed says that the client marked the output as incomplete.
@@ -240,9 +240,9 @@ type Part struct {
 	// Param is the path of the part in the body, such as "input[0].content[1]".
 	Param string
 	Type  PartType
-	// Text is that of PartText and PartRefusal.
+	// Text is the text of a PartText or a PartRefusal.
 	Text string
-	// MediaType is that of Data, such as "image/png".
+	// MediaType is the media type of Data, such as "image/png".
 	MediaType string
 	// Data is in standard base64.
 	Data     string
@@ -339,7 +339,7 @@ type Format struct {
 	Type        string
 	Name        string
 	Description string
-	// Schema is that of json_schema.
+	// Schema is the schema of json_schema.
 	Schema json.RawMessage
 	Strict *bool
 }

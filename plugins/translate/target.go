@@ -28,7 +28,7 @@ type Target struct {
 	// Listed is the catalogue's id of Model, of which Model may be another name, such as the ARN of
 	// a profile. It is "" if the catalogue does not know the model.
 	Listed string
-	// Capabilities are those of Model, nil if it is unknown to the catalogue.
+	// Capabilities are the capabilities of Model, nil if the catalogue does not know it.
 	Capabilities *plugins.Capabilities
 	// NoSummary: the provider has refused a summary of Model's reasoning.
 	NoSummary bool
