@@ -187,7 +187,7 @@ func (f *finder) bareNumber(raw []byte, from int) int {
 	if c := byteAt(raw, to); isAlnum(c) || c == '.' || classes[c]&separatorClass != 0 && isDigit(byteAt(raw, to+separator(raw[to:]))) {
 		return 0
 	}
-	if byteAt(raw, integer) != '.' && !protocol { // fractions are measures, of which vectors have thousands
+	if byteAt(raw, integer) != '.' && !protocol { // fractions are measurements; embedding vectors have thousands
 		f.ownNumber(raw, from, to)
 	}
 	return to - from

@@ -9,8 +9,8 @@ import (
 
 var pseudonymText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// appendLabel appends what replaces a match: its kind in brackets, with its pseudonym. A bare number
-// of JSON becomes a string.
+// appendLabel appends the replacement of a match, such as [EMAIL] or [EMAIL:k3vq...], where a pseudonym
+// follows the kind. A JSON number becomes a string.
 func (s *span) appendLabel(b []byte, label string) []byte {
 	if s.number {
 		b = append(b, '"')
@@ -26,7 +26,7 @@ func (s *span) appendLabel(b []byte, label string) []byte {
 	return b
 }
 
-// pseudonym returns the pseudonym of a value, "" without a key.
+// pseudonym returns the pseudonym of a value, or "" if no key is configured. Equal values have equal ones.
 func (m *Masker) pseudonym(k *kind, of detector, value []byte) string {
 	if m.key == nil {
 		return ""
@@ -36,8 +36,8 @@ func (m *Masker) pseudonym(k *kind, of detector, value []byte) string {
 	return pseudonymText.EncodeToString(mac.Sum(nil))[:12] // 60 bits
 }
 
-// canonical returns a value in one spelling, so that equal values get equal pseudonyms: numbers without
-// their separators, words in lower case.
+// canonical returns one spelling of a value, so that all its spellings get the same pseudonym. Numbers lose
+// their separators, and words their upper case.
 func canonical(kind detector, value string) string {
 	switch kind {
 	case cardKind, ibanKind, phoneKind, nationalKind:

@@ -32,7 +32,7 @@ func (n *number) national() (from int, ok bool) {
 // inGroups reports whether the number is written without groups, or in groups of these sizes.
 func (n *number) inGroups(sizes ...int) bool { return len(n.groups) == 1 || n.sizes(sizes...) }
 
-// isNHS reports whether the number is that of a patient in England.
+// isNHS reports whether the number identifies a patient in England.
 func (n *number) isNHS() bool {
 	return nhs(n.digits) && (n.sizes(3, 3, 4) && n.uniform() || n.named("nhs"))
 }

@@ -14,7 +14,7 @@ import (
 // reading is a text as it reads, and where its bytes stand in what was read.
 type reading struct {
 	text  []byte
-	of    *reading // of which it was read, nil for what the body has
+	of    *reading // the reading that it was unescaped from, nil for the body itself
 	parts []part
 	plus  []int // the offsets of each + that may stand for a space
 }
@@ -195,7 +195,7 @@ func plainASCII(text []byte) (n int) {
 	return n
 }
 
-// widePunctuation is the punctuation of values, of which input methods of East Asia write wide forms.
+// widePunctuation is the punctuation of values that East Asian input methods write in wide forms.
 const widePunctuation = "@.-+_/()"
 
 // plainRune returns what a character stands for, -1 for nothing.

@@ -178,7 +178,7 @@ func (a *reading) buckets(ctx context.Context, path string, query url.Values, he
 
 var errNoNextPage = errors.New("the answer has more pages and names none that has not been read")
 
-// lines calls each with the elements of a list, each of which is a line of the bill.
+// lines calls each with the elements of a list. Each is a line of the bill.
 func (a *reading) lines(list gjson.Result, each func(gjson.Result) error) (err error) {
 	if list.Type == gjson.Null {
 		return nil

@@ -96,7 +96,7 @@ func conversionRate(currency, rate string) (*big.Rat, error) {
 	return n, nil
 }
 
-// parseConverted reads an amount in a currency of which a US dollar is rate.
+// parseConverted reads an amount in another currency. rate is how much of it a US dollar is worth.
 func parseConverted(text string, rate *big.Rat) (Amount, error) {
 	amount, err := ParseAmount(text, 0)
 	if err != nil || rate.Cmp(big.NewRat(1, 1)) == 0 {

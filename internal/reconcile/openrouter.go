@@ -116,7 +116,7 @@ func (g *generations) add(c *Call, totals *Totals) {
 }
 
 // readGenerations adds what the provider states of the calls that were noted to their totals. An answer that
-// fails does not fail the comparison. Calls of which nothing is known are listed.
+// fails does not fail the comparison. Calls that stay unknown are listed.
 func (b *Bill) readGenerations(ctx context.Context, sums *volume) error {
 	g := b.generations
 	if g == nil {

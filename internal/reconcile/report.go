@@ -11,7 +11,7 @@ type Reason string
 
 // The reasons. A difference of the first four changes days or names, and not the sum of the bill.
 const (
-	TimeZone Reason = "time_zone" // the bill's days are those of another time zone
+	TimeZone Reason = "time_zone" // the bill has the days of another time zone
 	Timing   Reason = "timing"    // billed on another day than recorded
 	Tier     Reason = "tier"      // billed in another service tier than recorded
 	Cache    Reason = "cache"     // billed as another kind of cache use than recorded

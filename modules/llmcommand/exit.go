@@ -14,9 +14,9 @@ import (
 
 // The exit codes of commands. Other errors have 1.
 const (
-	// exitMisuse is that of a command with a wrong flag or argument.
+	// exitMisuse is the exit code for a wrong flag or argument.
 	exitMisuse = 2
-	// exitDiffers is that of a bill that differs from the records.
+	// exitDiffers is the exit code for a bill that differs from the records.
 	exitDiffers = 3
 )
 

@@ -21,7 +21,7 @@ import (
 type repricing struct {
 	// ID is null for a preview.
 	ID *uuid.UUID `json:"id"`
-	// PriceVersion is that of the catalogue.
+	// PriceVersion is the version of the catalogue.
 	PriceVersion string `json:"price_version"`
 	// Records counts the records that match, Changed those whose cost changes. Unknown counts those
 	// that stay as they are because nobody can say what they cost.

@@ -156,7 +156,7 @@ func (f *fileCall) Request() (*http.Request, error) {
 	return req, nil
 }
 
-// requestBody is the body of a request to a provider. The zero requestBody is that of a request without one.
+// requestBody is the body of a request to a provider. The zero requestBody stands for a request without a body.
 type requestBody struct {
 	io.ReadCloser
 	length int64 // bytes, -1 if unknown

@@ -185,7 +185,7 @@ func (s *nativeStream) writeFailure(outcome observe.Outcome) {
 	a, seen := s.a, s.observer.Info()
 	a.client.keepCopy()
 	e, end := s.failure()
-	if seen.ErrorType == "" && !a.x.Cut { // the client is told of a failure of which the provider says nothing
+	if seen.ErrorType == "" && !a.x.Cut { // the provider does not report the failure, so Weir does
 		a.x.Record.ErrorType, a.x.Refusal = e.Type, e
 	}
 	if outcome == observe.Failed && seen.Phase == plugins.Ended { // the client has the end, whatever it says

@@ -117,7 +117,7 @@ func newShadowExchange(r *storage.Record) *recording.Exchange {
 	return x
 }
 
-// discardWriter takes the place of a client, of which a shadow has none.
+// discardWriter takes the place of the client: a shadow call has none.
 type discardWriter struct{}
 
 func (discardWriter) Header() http.Header         { return make(http.Header) }

@@ -17,7 +17,7 @@ var errContent = &plugins.Error{
 	Message: "insufficient_scope: The API key lacks the scope \"query\", and may not ask for the content of requests.",
 }
 
-// contents returns what reads the content of records. Without the right to read, the
+// contents returns a reader of the content of records. Without the right to read, the
 // reader returns no content, and a header of the answer says so.
 func (c *call) contents(parts storage.ContentPart) storage.ContentReader {
 	if c.content {

@@ -141,7 +141,7 @@ var tableColumns = func() (names []string) {
 	return names
 }()
 
-// csv writes the head of a table, and returns what writes a row.
+// csv writes the head of a table, and returns a function that writes a row.
 func (a *answer) csv(names []string) func(*storage.Record) error {
 	columns := make([]*storage.Column, len(names)) // nil for a property
 	for i, name := range names {

@@ -42,7 +42,7 @@ type whatIfResult struct {
 	Total   *whatif.Amount           `json:"total"`
 	By      map[string][]whatIfValue `json:"by"`
 	Targets []whatIfValue            `json:"targets"`
-	// Budgets are those of the policy, with what they would have refused.
+	// Budgets are the budgets of the policy, with what they would have refused.
 	Budgets     []money.TrialSummary `json:"budgets"`
 	Assumptions []string             `json:"assumptions"`
 }

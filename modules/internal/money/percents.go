@@ -18,7 +18,7 @@ func (m *Budgets) Percents(ctx context.Context, org string) (map[string]float64,
 }
 
 // ForecastPercents is Percents at the end of the windows, if calls go on as in the windows so far.
-// Nothing is forecast for windows that move or have no end, or of which less than a tenth is over.
+// Nothing is forecast for windows that move or have no end, or before a tenth of them is over.
 func (m *Budgets) ForecastPercents(ctx context.Context, org string) (map[string]float64, error) {
 	return m.percents(ctx, org, func(b *Budget) float64 {
 		now := storage.Millis(time.Now())

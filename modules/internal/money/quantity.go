@@ -20,7 +20,7 @@ type quantity struct {
 	// unit follows an amount in messages.
 	unit string
 	// of is how much of the quantity a call uses, unknown if Used does not tell. nil for a
-	// quantity of which each call is 1.
+	// quantity that counts each call as 1.
 	of func(bound.Used) plugins.Count
 }
 

@@ -39,7 +39,7 @@ type decodedBody struct {
 
 func (b decodedBody) Close() error { return errors.Join(b.ReadCloser.Close(), b.encoded.Close()) }
 
-// unreadable is a body of which nothing can be read.
+// unreadable is a body that returns an error for every read.
 type unreadable struct {
 	err error
 	io.Closer

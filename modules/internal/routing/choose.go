@@ -25,7 +25,7 @@ type Ask struct {
 	// Stream, Tools and Images say what the request asks for and has; Marked, that it asks the
 	// provider to cache it.
 	Stream, Tools, Images, Marked bool
-	// Tokens are those of the request, by an estimate.
+	// Tokens is an estimate of the input tokens of the request.
 	Tokens int64
 	// Warm returns how many tokens of the request the provider's cache is expected to have at a
 	// target, 0 if the turn before went elsewhere or is too old.

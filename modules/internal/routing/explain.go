@@ -47,7 +47,7 @@ func (p *Place) Describe() Description {
 // ExplainedTarget is a target in an explanation. Its State may also be LeftOut or Refused.
 type ExplainedTarget struct {
 	Description
-	// Strategy is that of the alias, null without one.
+	// Strategy is the strategy of the alias, null without an alias.
 	Strategy *Strategy `json:"strategy"`
 	// Reason says why the target is left out or refused, else null.
 	Reason *string `json:"reason"`

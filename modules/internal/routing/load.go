@@ -22,7 +22,7 @@ type Loads struct {
 // InProcess are the loads of this process. They outlive a configuration.
 var InProcess Loads
 
-// load is what is known of a target. The lock of Loads guards it.
+// load has the measurements of a target. The lock of Loads guards it.
 type load struct {
 	underWay int
 	tried    time.Time       // when a call last began, zero if none did

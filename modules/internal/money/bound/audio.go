@@ -102,7 +102,7 @@ func (d *Demand) readAudio(v gjson.Result) {
 	if v.IsObject() {
 		v = d.once(v, "data")
 	}
-	data := gjson.Parse(v.Raw).Str // the whole, of which the callers may have seen the beginning
+	data := gjson.Parse(v.Raw).Str // the whole text: the callers may have seen only its beginning
 	if _, encoded, ok := strings.Cut(data, ";base64,"); ok {
 		data = encoded
 	}

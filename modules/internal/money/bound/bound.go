@@ -35,7 +35,7 @@ type Demand struct {
 	inline  int64 // bytes of the request that are pictures and audio
 	tools   bool
 	hosted  hostedTools
-	unknown []string // options of which only their bytes count
+	unknown []string // options that count only by their bytes
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
