@@ -64,7 +64,7 @@ type RecordEraser interface {
 func (r *Record) Erased(s ErasureScope) *Record {
 	switch s {
 	case EraseRecord:
-		return &Record{ID: r.ID, Org: r.Org, CreatedAt: r.CreatedAt, EndState: r.EndState, Version: r.Version, Number: r.Number}
+		return &Record{ID: r.ID, Org: r.Org, CreatedAt: r.CreatedAt, EndState: r.EndState, Version: r.Version, Revision: r.Revision, Number: r.Number}
 	case EraseIdentity:
 		return r.anonymous()
 	default:
@@ -77,7 +77,7 @@ func (r *Record) Erased(s ErasureScope) *Record {
 // anonymous returns what names nobody of a record: it lists what stays, so that a new field goes.
 func (r *Record) anonymous() *Record {
 	return &Record{
-		ID: r.ID, Org: r.Org, Version: r.Version, Number: r.Number,
+		ID: r.ID, Org: r.Org, Version: r.Version, Revision: r.Revision, Number: r.Number,
 		CreatedAt: r.CreatedAt, RespondedAt: r.RespondedAt, UpdatedAt: r.UpdatedAt,
 		Latency: r.Latency, TimeToFirstToken: r.TimeToFirstToken, Status: r.Status, EndState: r.EndState,
 		Provider: r.Provider, Account: r.Account, Dialect: r.Dialect, Stream: r.Stream, Arm: r.Arm,

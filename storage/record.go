@@ -202,9 +202,15 @@ type Record struct {
 	// Content points to the bodies, which are kept separately.
 	Content ContentRef
 
-	// Version is the position of this version in its journal; a higher position is newer.
+	// Version is the position of this version in its journal; a higher position is newer,
+	// unless Revision says otherwise.
 	// Only records in batches have a Version: a backend need not answer it.
 	Version Position
+
+	// Revision orders the versions of several journals, whose positions do not compare: one is newer
+	// than all with a lower Revision. Whoever appends what it has read and changed raises it. 0 for
+	// versions that only the journal has written in which the call began.
+	Revision uint32
 
 	// Number counts the exchanges of a store in the order in which they began.
 	// Only the first version of a record carries the number to the journal, which
@@ -477,6 +483,7 @@ var Schema = []*Column{
 	{Wire: 72, At: func(r *Record) any { return &r.Number }},
 	{Wire: 95, At: func(r *Record) any { return &r.SpanKeys }},
 	{Wire: 112, At: func(r *Record) any { return &r.Charges }},
+	{Wire: 113, Name: "revision", Detail: true, At: func(r *Record) any { return &r.Revision }},
 }
 
 // ofFeedback is the At of a value of feedback.

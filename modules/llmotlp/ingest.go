@@ -244,6 +244,7 @@ func (b *batch) place(rs *reports, c *call, r *report, k *keys, now time.Time) e
 			return nil
 		}
 		result, r.ID = replaced, again[0].ID
+		r.Revision = uint32(now.Unix()) // above all of any node, without a look at them
 	}
 	begun := time.Unix(0, int64(c.span.StartTimeUnixNano))
 	if retention := b.journal.Retention(); retention > 0 && now.Sub(begun) > retention && !b.keepOld {

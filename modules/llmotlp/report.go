@@ -161,7 +161,7 @@ func (rs *reports) merge(r, other *report, innerIsOther bool) {
 	}
 	merged.Properties = storage.Merge(outer.Properties, inner.Properties)
 	merged.SpanKeys = append(slices.Clone(r.SpanKeys), other.SpanKeys...)
-	merged.ID, merged.CreatedAt, merged.Number, merged.Content = r.ID, r.CreatedAt, r.Number, r.Content
+	merged.ID, merged.CreatedAt, merged.Number, merged.Revision, merged.Content = r.ID, r.CreatedAt, r.Number, r.Revision, r.Content
 	*r.Record = merged
 	content := storage.Content{Request: mine.Request, Response: mine.Response, Media: mine.Media || theirs.Media, Inputs: storage.Merge(theirs.Inputs, mine.Inputs)}
 	if content.Request.Data == nil {

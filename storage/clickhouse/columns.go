@@ -128,8 +128,15 @@ func set(c *storage.Column, r *storage.Record, v any, none bool) {
 	}
 }
 
-// version is where a version of a record stands in its journal, as one number.
-func version(p storage.Position) *big.Int {
+// version orders the versions of a record: by their revisions, and those of one journal by where
+// they stand in it.
+func version(r *storage.Record) *big.Int {
+	v := big.NewInt(int64(r.Revision))
+	return v.Or(v.Lsh(v, 96), place(r.Version))
+}
+
+// place is a place in a journal, as one number.
+func place(p storage.Position) *big.Int {
 	v := new(big.Int).SetUint64(p.Segment)
 	return v.Or(v.Lsh(v, 32), big.NewInt(int64(p.Ordinal)))
 }
@@ -138,6 +145,6 @@ func version(p storage.Position) *big.Int {
 // moment by their batches.
 func learnedVersion(at storage.Timestamp, batch storage.Position) *big.Int {
 	v := big.NewInt(int64(max(at, 0)))
-	low := version(storage.Position{Segment: batch.Segment & 0xffff_ffff, Ordinal: batch.Ordinal})
+	low := place(storage.Position{Segment: batch.Segment & 0xffff_ffff, Ordinal: batch.Ordinal})
 	return v.Or(v.Lsh(v, 64), low)
 }

@@ -116,7 +116,7 @@ func (w *writer) content(ctx context.Context, contents storage.Contents) error {
 			continue
 		}
 		rows = append(rows, row{r.Key(), r.CreatedAt, []any{
-			r.Org, int64(r.CreatedAt), r.ID, version(r.Version), int64(r.Content.Segment), int64(r.Content.Ordinal),
+			r.Org, int64(r.CreatedAt), r.ID, version(r), int64(r.Content.Segment), int64(r.Content.Ordinal),
 			c.Request.Type, c.Request.Data, c.Response.Type, c.Response.Data, c.Inputs, c.Media,
 		}})
 		if size += len(c.Request.Data) + len(c.Response.Data); size >= contentBytes {
@@ -132,7 +132,7 @@ func (w *writer) content(ctx context.Context, contents storage.Contents) error {
 func (w *writer) records(ctx context.Context) error {
 	rows := make([]row, len(w.batch.Records))
 	for i, r := range w.batch.Records {
-		rows[i] = row{r.Key(), r.CreatedAt, append(values(r), version(r.Version))}
+		rows[i] = row{r.Key(), r.CreatedAt, append(values(r), version(r))}
 	}
 	return w.insert(ctx, "records", columnNames+", version", rows)
 }

@@ -21,6 +21,32 @@ func testJournals(t *testing.T, open opener) {
 	s.holds(records)
 }
 
+// What a journal has changed of a record that another has written is newer, wherever the two
+// journals stand. A backend answers how often that was.
+func testRevisions(t *testing.T, open opener) {
+	records, contents := Records(random(33), 40)
+	changed, more := Records(random(34), len(records))
+	for ref, c := range more {
+		ref.Segment += 100
+		contents[ref] = c
+	}
+	for i, r := range changed {
+		if r.Content != (storage.ContentRef{}) {
+			r.Content.Segment += 100
+		}
+		r.ID, r.Org, r.CreatedAt, r.Revision = records[i].ID, records[i].Org, records[i].CreatedAt, 1
+		for _, r := range []*storage.Record{records[i], r} {
+			r.Scores, r.Feedback, r.UpdatedAt = nil, nil, r.CreatedAt
+		}
+	}
+	s := start(t, open, open.new(t), contents)
+	s.write(Batch(records, storage.Position{Segment: 7, Ordinal: 3}))
+	other := Batch(changed, storage.Position{Segment: 2})
+	other.Journal = uuid.UUID{15: 2}
+	s.write(other)
+	s.holds(changed)
+}
+
 // Two organisations may choose the same id.
 func testSameID(t *testing.T, open opener) {
 	records, contents := Records(random(17), 2)

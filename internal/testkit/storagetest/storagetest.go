@@ -63,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"responses", testResponses},
 		{"spans", testSpans},
 		{"journals", testJournals},
+		{"revisions", testRevisions},
 		{"nodes", testNodes},
 		{"same id", testSameID},
 		{"unavailable", testUnavailable},

@@ -135,6 +135,7 @@ func (s *Site) Reimport(to Recorder, r *storage.Record, k *storage.Kept) error {
 	r.ErrorMessage = reportedError(r, &plugins.ResponseInfo{ErrorMessage: r.ErrorMessage}, k.Content(r).Response)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	price(r, nil, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	r.Revision++
 	return to.Append(r, k)
 }
 
@@ -150,6 +151,7 @@ func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInf
 	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
 	payBySubscription(r)
 	r.UpdatedAt = storage.Millis(time.Now())
+	r.Revision++
 	if err := to.Append(r, nil); err != nil {
 		return err
 	}
