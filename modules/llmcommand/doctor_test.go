@@ -47,7 +47,7 @@ func TestDoctor(t *testing.T) {
 					{"match": [{"path": ["/proxy/*"]}], "handle": [{"handler": "subroute", "routes": [{"handle": [
 						{"handler": "llm_log"}, {"handler": "reverse_proxy", "upstreams": [{"dial": %q}, {"dial": %q}]}
 					]}]}]},
-					{"handle": [{"handler": "llm_query"}]}
+					{"handle": [{"handler": "llm_otlp"}, {"handler": "llm_query"}]}
 				]}}}
 			}
 		}`, admin, path, providers, grace, api, upstream, provider.Listener.Addr())
@@ -97,5 +97,29 @@ func TestDoctor(t *testing.T) {
 	out.Reset()
 	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); err == nil || !strings.Contains(out.String(), "error   store default: calls that credits pay for are refused: ") {
 		t.Errorf("of damaged credits: %v\n%s", err, &out)
+	}
+
+	var spans []string // two aggregates of the AI SDK, one of a kind that nobody knows, and one that speaks of no model
+	for n, attribute := range []string{`"ai.operationId","value":{"stringValue":"ai.generateText"}`, `"ai.operationId","value":{"stringValue":"ai.streamText"}`, `"gen_ai.usage.input_tokens","value":{"intValue":"10"}`, `"http.route","value":{"stringValue":"/"}`} {
+		spans = append(spans, fmt.Sprintf(`{"traceId":"%032x","spanId":"%016[1]x","name":"work","startTimeUnixNano":"%d","endTimeUnixNano":"%[2]d","attributes":[{"key":%s}]}`, n+1, time.Now().UnixNano(), attribute))
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+api+"/v1/traces", strings.NewReader(`{"resourceSpans":[{"scopeSpans":[{"scope":{"name":"ai"},"spans":[`+strings.Join(spans, ",")+`]}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer secret")
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := resp.Header.Get("Service-Spans"); !strings.Contains(got, "ignored=4") {
+		t.Fatalf("of spans that are no calls: %s, %q", resp.Status, got)
+	}
+	out.Reset()
+	_, _ = run(t.Context(), doctorCommand, &out, "--admin", admin)
+	if want := "warning OpenTelemetry of AI SDK: 2 aggregate spans, 0 of calls that another span reports, 1 unknown\n        unknown spans name"; !strings.Contains(out.String(), want) {
+		t.Errorf("of spans that are no calls, it says\n%s\nwant %q", &out, want)
 	}
 }
