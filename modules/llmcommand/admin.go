@@ -33,13 +33,13 @@ func addAdminFlags(cmd *cobra.Command) {
 	completeFlag(cmd, "format", adminFormats)
 }
 
-func adminOf(cmd *cobra.Command) string {
+func adminEndpoint(cmd *cobra.Command) string {
 	flag, _ := cmd.Flags().GetString("admin")
 	return strings.TrimPrefix(cmp.Or(flag, os.Getenv(adminEnv), caddy.DefaultAdminListen), "http://")
 }
 
-// processAt asks which Weir has an admin endpoint.
-func processAt(address string) (*llmadmin.Process, error) {
+// fetchProcess returns which Weir process serves an admin endpoint.
+func fetchProcess(address string) (*llmadmin.Process, error) {
 	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, "/llm/process", nil, nil)
 	if err != nil {
 		return nil, err
@@ -49,19 +49,19 @@ func processAt(address string) (*llmadmin.Process, error) {
 	return p, json.NewDecoder(response.Body).Decode(p)
 }
 
-// requestAdmin asks the admin endpoint. Without an error, the answer is success.
-func requestAdmin(cmd *cobra.Command, method, path string, body io.Reader) (*http.Response, error) {
-	address := adminOf(cmd)
+// callAdmin sends a request to the admin endpoint. Any status but success is an error.
+func callAdmin(cmd *cobra.Command, method, path string, body io.Reader) (*http.Response, error) {
+	address := adminEndpoint(cmd)
 	response, err := caddycmd.AdminAPIRequest(address, method, path, nil, body)
 	if err != nil {
-		return nil, unanswered(address, err)
+		return nil, adminError(address, err)
 	}
 	return response, nil
 }
 
-// askAdmin reads what a path of the admin endpoint answers into result. With a
-// nil body, the request has no body.
-func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer json.RawMessage, err error) {
+// callAdminJSON sends body, unless it is nil, to a path of the admin endpoint. It decodes the answer
+// into result, and returns it as it came, too: `--format json` prints that.
+func callAdminJSON(cmd *cobra.Command, method, path string, body, result any) (answer json.RawMessage, err error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -70,7 +70,7 @@ func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer
 		}
 		content = bytes.NewReader(text)
 	}
-	response, err := requestAdmin(cmd, method, path, content)
+	response, err := callAdmin(cmd, method, path, content)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +84,9 @@ func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer
 	return answer, nil
 }
 
-// wantsJSON reads --format of a command that asks the admin endpoint. For people, the
-// first line says which process answers.
-func wantsJSON(cmd *cobra.Command) (bool, error) {
+// beginAdminOutput reports whether --format asks for JSON. If not, it writes the first line of the
+// output, which names the process that answers.
+func beginAdminOutput(cmd *cobra.Command) (asJSON bool, err error) {
 	name, _ := cmd.Flags().GetString("format")
 	if !slices.Contains(adminFormats, name) {
 		return false, misused("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), name)
@@ -94,17 +94,18 @@ func wantsJSON(cmd *cobra.Command) (bool, error) {
 	if name == formatJSON {
 		return true, nil
 	}
-	p, err := processAt(adminOf(cmd))
+	address := adminEndpoint(cmd)
+	p, err := fetchProcess(address)
 	if err != nil {
-		return false, unanswered(adminOf(cmd), err)
+		return false, adminError(address, err)
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), p)
 	return false, err
 }
 
-// unanswered is the error for an admin endpoint that does not answer, or refuses. Caddy's client has what was
-// answered in the text of its error.
-func unanswered(address string, err error) error {
+// adminError explains an error of Caddy's admin client. If the endpoint refused the request, the reason is
+// only in the text of that error: the client returns no response then.
+func adminError(address string, err error) error {
 	if _, answer, ok := strings.Cut(err.Error(), "caddy responded with error: HTTP "); ok {
 		_, body, _ := strings.Cut(answer, ": ")
 		if reason := gjson.Get(body, "error").Str; reason != "" {

@@ -24,7 +24,7 @@ func backupCommand(cmd *cobra.Command) {
 }
 
 func makeBackup(cmd *cobra.Command, args []string) error {
-	asJSON, err := wantsJSON(cmd)
+	asJSON, err := beginAdminOutput(cmd)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func makeBackup(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var summary backup.Summary
-	answer, err := askAdmin(cmd, http.MethodPost, "/llm/backup", map[string]string{"directory": dir}, &summary)
+	answer, err := callAdminJSON(cmd, http.MethodPost, "/llm/backup", map[string]string{"directory": dir}, &summary)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func catalogCommand(cmd *cobra.Command) {
 }
 
 func updateCatalog(cmd *cobra.Command, args []string) error {
-	asJSON, err := wantsJSON(cmd)
+	asJSON, err := beginAdminOutput(cmd)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func updateCatalog(cmd *cobra.Command, args []string) error {
 		}
 	}
 	var installed llmadmin.InstalledCatalog
-	answer, err := askAdmin(cmd, http.MethodPost, "/llm/catalog", map[string]string{"from": from}, &installed)
+	answer, err := callAdminJSON(cmd, http.MethodPost, "/llm/catalog", map[string]string{"from": from}, &installed)
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func updateCatalog(cmd *cobra.Command, args []string) error {
 
 // reload has a running Weir load its configuration again, as it is.
 func reload(cmd *cobra.Command) error {
-	config, err := requestAdmin(cmd, http.MethodGet, "/config/", nil)
+	config, err := callAdmin(cmd, http.MethodGet, "/config/", nil)
 	if err != nil {
 		return err
 	}
 	defer config.Body.Close()
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"must-revalidate"}} // also if nothing has changed
-	response, err := caddycmd.AdminAPIRequest(adminOf(cmd), http.MethodPost, "/load", header, config.Body)
+	response, err := caddycmd.AdminAPIRequest(adminEndpoint(cmd), http.MethodPost, "/load", header, config.Body)
 	if err != nil {
 		return err
 	}

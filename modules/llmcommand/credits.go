@@ -24,7 +24,7 @@ func creditsCommand(cmd *cobra.Command) {
 }
 
 func credits(cmd *cobra.Command, args []string) error {
-	asJSON, err := wantsJSON(cmd)
+	asJSON, err := beginAdminOutput(cmd)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func credits(cmd *cobra.Command, args []string) error {
 	case 2:
 		method, body = http.MethodPost, llmadmin.Grant{Org: args[0], Amount: args[1]}
 	}
-	answer, err := askAdmin(cmd, method, "/llm/credits", body, new(json.RawMessage))
+	answer, err := callAdminJSON(cmd, method, "/llm/credits", body, new(json.RawMessage))
 	if err != nil {
 		return err
 	}

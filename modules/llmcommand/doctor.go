@@ -17,12 +17,12 @@ func doctorCommand(cmd *cobra.Command) {
 }
 
 func doctor(cmd *cobra.Command, _ []string) error {
-	asJSON, err := wantsJSON(cmd)
+	asJSON, err := beginAdminOutput(cmd)
 	if err != nil {
 		return err
 	}
 	var report llmadmin.Report
-	answer, err := askAdmin(cmd, http.MethodGet, "/llm/doctor", nil, &report)
+	answer, err := callAdminJSON(cmd, http.MethodGet, "/llm/doctor", nil, &report)
 	if err != nil {
 		return err
 	}

@@ -20,15 +20,21 @@ const maxRow = 32 << 20
 
 var errRowSize = &refusal{reason: fmt.Sprintf("it has more than %s", formatBytes(maxRow))}
 
-// rows reads an export, one row after the other: an array, an object a line, an answer
-// whose rows are in "data", a trace and its "observations", or CSV whose first line
-// names the fields. A refusal stands for one row; the value is the row's text, if the
-// text can be told. Any other error is the last.
+// rows yields the rows of an export one by one. It reads these formats:
+//
+//   - a JSON array of rows
+//   - one JSON object a line
+//   - an API's response with the rows in "data"
+//   - a trace with its "observations"
+//   - CSV with the names of the fields in the first line
+//
+// A *refusal is the error of one row; the value then has the row's text, if its end was found. After any
+// other error, no row follows.
 func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
 	return func(yield func(gjson.Result, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
 		first, err := firstByte(in)
-		head, _ := in.Peek(512) // an error follows when the rows are read
+		head, _ := in.Peek(512) // reading the rows returns the same error
 		switch {
 		case err != nil:
 			yield(gjson.Result{}, err)
@@ -40,26 +46,26 @@ func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
 			jsonRows(values.next, yield)
 		case first == '{':
 			line, err := readLine(in)
-			if ended := bytes.HasSuffix(bytes.TrimSpace(line), []byte("}")); err != nil || ended {
-				jsonRows(func() ([]byte, error) {
-					if line == nil && err == nil {
-						return readLine(in)
-					}
-					first, firstErr := line, err
-					line, err = nil, nil
-					return first, firstErr
-				}, yield)
+			if err == nil && !bytes.HasSuffix(bytes.TrimSpace(line), []byte("}")) { // an object over several lines
+				values := &valueReader{in: bufio.NewReader(io.MultiReader(bytes.NewReader(line), in))}
+				jsonRows(values.next, yield)
 				return
 			}
-			values := &valueReader{in: bufio.NewReader(io.MultiReader(bytes.NewReader(line), in))}
-			jsonRows(values.next, yield)
+			firstLine := true
+			jsonRows(func() ([]byte, error) {
+				if firstLine {
+					firstLine = false
+					return line, err
+				}
+				return readLine(in)
+			}, yield)
 		default:
 			csvRows(in, yield)
 		}
 	}
 }
 
-// firstByte returns the first byte that is no space or byte order mark. The byte is left to read.
+// firstByte skips space and a byte order mark, and returns the next byte without reading it.
 func firstByte(in *bufio.Reader) (byte, error) {
 	for {
 		b, err := in.ReadByte()
@@ -69,14 +75,14 @@ func firstByte(in *bufio.Reader) (byte, error) {
 		if err != nil {
 			return 0, err
 		}
-		if strings.IndexByte(" \t\r\n\xef\xbb\xbf", b) < 0 { // neither space nor byte order mark
+		if strings.IndexByte(" \t\r\n\xef\xbb\xbf", b) < 0 {
 			return b, in.UnreadByte()
 		}
 	}
 }
 
-// readLine reads a line that is not blank. A line that is too long is read to its end, and
-// refused.
+// readLine returns the next line that is not blank. If the line is longer than maxRow, it is skipped, and
+// the error is errRowSize.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	tooLong := false
@@ -101,8 +107,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// jsonRows yields the rows of the texts that next returns, also with a refusal, until its
-// error is another.
+// jsonRows yields the rows of each object that next returns, until next returns an error that is no
+// *refusal.
 func jsonRows(next func() ([]byte, error), yield func(gjson.Result, error) bool) {
 	for {
 		text, err := next()
@@ -122,7 +128,7 @@ func jsonRows(next func() ([]byte, error), yield func(gjson.Result, error) bool)
 			}
 			continue
 		}
-		for _, row := range page(gjson.ParseBytes(text)) {
+		for _, row := range rowsOf(gjson.ParseBytes(text)) {
 			if !yield(row, nil) {
 				return
 			}
@@ -138,18 +144,17 @@ func checkObject(text []byte) *refusal {
 	return nil
 }
 
-// page lists the rows of an object: the rows in its "data", or the object and its
-// "observations".
-func page(row gjson.Result) []gjson.Result {
-	list := append([]gjson.Result{row}, row.Get("observations").Array()...)
-	if data := row.Get("data"); data.IsArray() {
-		list = data.Array()
+// rowsOf returns the rows of an object: those in its "data", or the object and its "observations".
+func rowsOf(object gjson.Result) []gjson.Result {
+	if data := object.Get("data"); data.IsArray() {
+		return data.Array()
 	}
-	return list
+	return append([]gjson.Result{object}, object.Get("observations").Array()...)
 }
 
-// valueReader cuts JSON values out of a text. A value that is broken ends where its
-// brackets close, or where a line begins with an object that cannot stand in the value.
+// valueReader cuts JSON values out of a text, also broken ones, so that one broken row does not spoil
+// the rows after it. A broken value ends where its brackets close, or before a line that begins
+// with an object that cannot be a part of the value.
 type valueReader struct {
 	in    *bufio.Reader
 	array bool // the values are elements of an array that has not ended
@@ -157,52 +162,24 @@ type valueReader struct {
 
 // next returns the next value.
 func (v *valueReader) next() ([]byte, error) {
-	first, err := v.skip()
+	b, err := v.skip()
 	if err != nil {
 		return nil, err
 	}
-	var (
-		text             = []byte{first}
-		nest             []byte // the brackets that are open
-		last             = byte(':')
-		quoted, escaped  bool
-		broken, tooLarge bool
-		begins           bool // the line, up to here, is blank
-	)
-	for b := first; ; {
-		switch {
-		case quoted && escaped:
-			escaped = false
-		case quoted && b == '\\':
-			escaped = true
-		case quoted && b == '\n': // no string of JSON has a line break
-			quoted, broken = false, true
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{' && len(nest) > 0 && (broken || last != ':' && last != '[' && (last != ',' || nest[len(nest)-1] == '{')):
-			broken = true
-			if begins {
-				return text[:len(text)-1], errors.Join(errBrokenRow, v.in.UnreadByte())
-			}
-			nest = append(nest, b)
-		case b == '{' || b == '[':
-			nest = append(nest, b)
-		case b == '}' || b == ']':
-			open := bytes.LastIndexByte(nest, b-2) // { and [ stand 2 before } and ]
-			broken = broken || open != len(nest)-1
-			nest = nest[:max(open, 0)]
+	text := []byte{b}
+	scan := valueScan{last: ':'}
+	tooLarge := false
+	for {
+		if scan.beginsAnother(b) {
+			return text[:len(text)-1], errors.Join(errBrokenRow, v.in.UnreadByte())
 		}
-		begins = b == '\n' || begins && isBlank(b)
-		if !quoted && !isBlank(b) {
-			last = b
-		}
-		switch ends := len(nest) == 0 && !quoted; {
-		case ends && tooLarge:
+		scan.add(b)
+		switch ended := len(scan.open) == 0 && !scan.quoted; {
+		case ended && tooLarge:
 			return nil, errRowSize
-		case ends && broken:
+		case ended && scan.broken:
 			return text, errBrokenRow
-		case ends:
+		case ended:
 			return text, nil
 		}
 		if b, err = v.in.ReadByte(); errors.Is(err, io.EOF) {
@@ -216,11 +193,58 @@ func (v *valueReader) next() ([]byte, error) {
 	}
 }
 
+// valueScan follows the strings and brackets of one JSON value, byte by byte.
+type valueScan struct {
+	open            []byte // the open brackets, the innermost last
+	last            byte   // the last byte that is neither blank nor in a string
+	quoted, escaped bool   // the next byte is in a string, and after a backslash
+	blankLine       bool   // the line was blank so far
+	broken          bool   // the value is no JSON
+}
+
+// isMisplaced reports whether b begins an object where the value cannot have one.
+func (s *valueScan) isMisplaced(b byte) bool {
+	if s.quoted || b != '{' || len(s.open) == 0 {
+		return false
+	}
+	inObject := s.open[len(s.open)-1] == '{'
+	return s.broken || s.last != ':' && s.last != '[' && (s.last != ',' || inObject)
+}
+
+// beginsAnother reports whether b begins another value, because a line begins with a misplaced object.
+func (s *valueScan) beginsAnother(b byte) bool { return s.blankLine && s.isMisplaced(b) }
+
+// add takes the next byte of the value.
+func (s *valueScan) add(b byte) {
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case s.quoted && b == '\\':
+		s.escaped = true
+	case s.quoted && b == '\n': // no string of JSON has a line break
+		s.quoted, s.broken = false, true
+	case b == '"':
+		s.quoted = !s.quoted
+	case s.quoted:
+	case b == '{' || b == '[':
+		s.broken = s.broken || s.isMisplaced(b)
+		s.open = append(s.open, b)
+	case b == '}' || b == ']':
+		i := bytes.LastIndexByte(s.open, b-2) // in ASCII, { and [ are 2 before } and ]
+		s.broken = s.broken || i != len(s.open)-1
+		s.open = s.open[:max(i, 0)]
+	}
+	s.blankLine = b == '\n' || s.blankLine && isBlank(b)
+	if !s.quoted && !isBlank(b) {
+		s.last = b
+	}
+}
+
 var errBrokenRow = &refusal{reason: "it is no object in JSON", detail: "a bracket or a string does not end, or a comma is missing"}
 
 func isBlank(b byte) bool { return strings.IndexByte(" \t\r\n", b) >= 0 }
 
-// skip returns the first byte of the next value.
+// skip returns the first byte of the next value. It skips space, commas and the end of the array.
 func (v *valueReader) skip() (byte, error) {
 	for {
 		b, err := v.in.ReadByte()
@@ -237,8 +261,8 @@ func (v *valueReader) skip() (byte, error) {
 	}
 }
 
-// csvRows makes an object of each line, with texts as values. A field that holds an object
-// or an array is an object or an array.
+// csvRows yields an object for each line. Its values are strings, but for fields with a JSON object or
+// array.
 func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 	line := &lineReader{Reader: in, remaining: maxRow}
 	lines := csv.NewReader(line)
@@ -283,7 +307,8 @@ func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 	}
 }
 
-// lineReader ends a file whose line is too long: where the next line begins is not known then.
+// lineReader returns an error if a line is too long. The file cannot be read further: a quoted
+// field may have line breaks, so nobody knows where the next line begins.
 type lineReader struct {
 	io.Reader
 	remaining int // bytes of the line that may still come
@@ -299,7 +324,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// csvLine is a line of CSV without its end.
+// csvLine writes fields as a line of CSV without its line break.
 func csvLine(fields []string) string {
 	var line strings.Builder
 	w := csv.NewWriter(&line)

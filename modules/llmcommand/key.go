@@ -261,7 +261,7 @@ func writeSecret(cmd *cobra.Command, id, name, secret string) error {
 func createAdminKey(cmd *cobra.Command, _ []string) error {
 	org, _ := cmd.Flags().GetString("org")
 	var k llmadmin.AdminKey
-	if _, err := askAdmin(cmd, http.MethodPost, "/llm/keys/admin", llmadmin.AdminKeyRequest{Org: org}, &k); err != nil {
+	if _, err := callAdminJSON(cmd, http.MethodPost, "/llm/keys/admin", llmadmin.AdminKeyRequest{Org: org}, &k); err != nil {
 		return err
 	}
 	return writeSecret(cmd, k.ID, k.Name, k.Secret)

@@ -142,7 +142,7 @@ func reconcileLosses(cmd *cobra.Command) ([]reconcile.Loss, error) {
 		return nil, nil
 	}
 	var stores []llmadmin.StoreIntegrity
-	if _, err := askAdmin(cmd, http.MethodGet, "/weir/integrity", nil, &stores); err != nil {
+	if _, err := callAdminJSON(cmd, http.MethodGet, "/weir/integrity", nil, &stores); err != nil {
 		return nil, err
 	}
 	losses := []reconcile.Loss{}

@@ -201,7 +201,7 @@ func claimAdmin(address string) error {
 	}
 	other.Close()
 	who := "another program"
-	if p, err := processAt(address); err == nil {
+	if p, err := fetchProcess(address); err == nil {
 		who = p.String()
 	}
 	return fmt.Errorf("the admin endpoint %s is taken: %s; stop it, or give this one another by the global option admin", address, who)
@@ -245,7 +245,7 @@ func waitUntilServed(ctx context.Context, admin string) (p *llmadmin.Process, si
 	defer cancel()
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		var err error
-		switch p, err = processAt(admin); {
+		switch p, err = fetchProcess(admin); {
 		case err != nil, p.ID != os.Getpid(), len(p.Sites) == 0, len(p.Stores) == 0:
 		case p.Dashboard:
 			return p, siteURL(p.Sites[0])

@@ -19,17 +19,17 @@ func statsCommand(cmd *cobra.Command) {
 }
 
 func stats(cmd *cobra.Command, _ []string) error {
-	asJSON, err := wantsJSON(cmd)
+	asJSON, err := beginAdminOutput(cmd)
 	if err != nil {
 		return err
 	}
 	var states []llmadmin.StoreStatus
-	status, err := askAdmin(cmd, http.MethodGet, "/llm/status", nil, &states)
+	status, err := callAdminJSON(cmd, http.MethodGet, "/llm/status", nil, &states)
 	if err != nil {
 		return err
 	}
 	var balances []llmadmin.StoreIntegrity
-	integrity, err := askAdmin(cmd, http.MethodGet, "/weir/integrity", nil, &balances)
+	integrity, err := callAdminJSON(cmd, http.MethodGet, "/weir/integrity", nil, &balances)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func healthCommand(cmd *cobra.Command) {
 }
 
 func health(cmd *cobra.Command, _ []string) error {
-	response, err := requestAdmin(cmd, http.MethodGet, "/llm/health/ready", nil)
+	response, err := callAdmin(cmd, http.MethodGet, "/llm/health/ready", nil)
 	if err != nil {
 		return err
 	}

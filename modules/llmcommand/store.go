@@ -39,7 +39,7 @@ func copyCommand() *cobra.Command {
 }
 
 func copyStore(cmd *cobra.Command, _ []string) error {
-	asJSON, err := wantsJSON(cmd)
+	asJSON, err := beginAdminOutput(cmd)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	response, err := requestAdmin(cmd, http.MethodPost, "/llm/stores/copy", bytes.NewReader(body))
+	response, err := callAdmin(cmd, http.MethodPost, "/llm/stores/copy", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
