@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -70,25 +71,20 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	return s.ledger.Settle(ctx, func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
-		record, err := s.journal.Request(ctx, storage.RecordKey{Org: r.Org, ID: r.Call.ID})
-		// The record of another attempt begins later than the call. What the client has called with the
-		// same id before, or since, is another call.
-		missing := errors.Is(err, storage.ErrNotFound) || err == nil && (record.CreatedAt < r.Call.CreatedAt || record.CreatedAt > s.began)
+		record, isFree, err := s.recordOf(ctx, r)
 		switch {
-		case missing:
 		case err != nil:
 			return 0, err
-		case record.EndState != storage.Interrupted:
+		case record != nil && record.EndState != storage.Interrupted:
 			return charged, nil
 		}
 		total := max(r.Lost, charged)
 		if strings.Contains(r.Holds[0].Budget, credits.QuantityMark) { // no dollars
 			return total, nil
 		}
-		if missing {
-			record = unrecorded(r)
-			if !s.journal.Claim(ctx, record.Key()) { // of another call
-				record.ID = uuid.Must(uuid.NewV7())
+		if record == nil {
+			if record, err = s.newRecord(ctx, r, isFree); err != nil {
+				return 0, err
 			}
 			defer s.journal.Release(record.Key())
 			s.journal.Begin(record)
@@ -99,6 +95,40 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 			zap.String("org", r.Org), zap.Stringer("id", record.ID), zap.Stringer("cost", record.Cost.N))
 		return total, s.journal.Append(record, nil)
 	})
+}
+
+// recordOf returns the record of a call, nil if there is none. isFree reports whether no other call has
+// its id: what the client has called with the same id before, or since, is another call.
+func (s *settler) recordOf(ctx context.Context, r credits.Reservation) (record *storage.Record, isFree bool, err error) {
+	for _, id := range []uuid.UUID{r.ID, r.Call.ID} { // newRecord has given it the first one
+		record, err := s.journal.Request(ctx, storage.RecordKey{Org: r.Org, ID: id})
+		isFree = errors.Is(err, storage.ErrNotFound)
+		switch {
+		case isFree:
+		case err != nil:
+			return nil, false, err
+		case record.CreatedAt >= r.Call.CreatedAt && record.CreatedAt <= s.began: // that of another attempt begins later than the call
+			return record, false, nil
+		}
+	}
+	return nil, isFree, nil
+}
+
+// newRecord returns the record of a call that has none, and claims its key. It has the id of the call, or that
+// of the reservation if another call has, had or takes the first one. So a settlement that is repeated, because the
+// ledger was away, finds it.
+func (s *settler) newRecord(ctx context.Context, r credits.Reservation, isFree bool) (*storage.Record, error) {
+	record := unrecorded(r)
+	if isFree && s.journal.Claim(ctx, record.Key()) {
+		return record, nil
+	}
+	if _, err := s.journal.Known(ctx, record.Key()); err != nil { // a backend that is away says nothing of who has the id
+		return nil, err
+	}
+	if record.ID = r.ID; !s.journal.Claim(ctx, record.Key()) {
+		return nil, fmt.Errorf("the record %s of a call that was cut off cannot be claimed", r.ID)
+	}
+	return record, nil
 }
 
 // unrecorded is the record of a call of which a killed process left nothing but a reservation.

@@ -1,7 +1,9 @@
 package stores
 
 import (
+	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,6 +71,61 @@ func TestCallsThatAKilledProcessLeft(t *testing.T) {
 			}
 			if b, err := ledger.Balance(t.Context(), hold); err != nil || b.Spent != c.want || b.Reserved != 0 {
 				t.Errorf("%+v, %v; want %d spent", b, err, c.want)
+			}
+		})
+	}
+}
+
+// repeating is a ledger that is away after each settlement but the last.
+type repeating struct {
+	credits.Ledger
+	of credits.Reservation
+}
+
+func (l repeating) Settle(_ context.Context, total func(credits.Reservation, plugins.Nanodollars) (plugins.Nanodollars, error)) (bool, error) {
+	for range 3 {
+		if _, err := total(l.of, 0); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// A call that a killed process left has one record, however often it is settled, also if another call has its id.
+func TestSettlementsThatAreRepeated(t *testing.T) {
+	config, unload := configured(t, filepath.Join(t.TempDir(), "weir.db"), "")
+	t.Cleanup(unload)
+	if err := config.Start(); err != nil {
+		t.Fatal(err)
+	}
+	store := config.Store()
+	j, err := store.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, isTaken := range map[string]bool{"its own id": false, "that of another call": true} {
+		t.Run(name, func(t *testing.T) {
+			r := credits.Reservation{
+				ID: uuid.New(), Org: uuid.NewString(), Lost: 40, Call: credits.Call{ID: uuid.New(), CreatedAt: 1000},
+				Holds: []credits.Hold{{Account: credits.Account{Org: DefaultName, Budget: "b"}, Limit: 100}},
+			}
+			if isTaken {
+				other := &storage.Record{Org: r.Org, ID: r.Call.ID, CreatedAt: 500, UpdatedAt: 500, EndState: storage.Complete, Cost: plugins.KnownCost(3)}
+				j.Begin(other)
+				if err := j.Append(other, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if settled, err := store.settler(repeating{of: r}).settle(t.Context()); !settled || err != nil {
+				t.Fatal(settled, err)
+			}
+			if err := j.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			found, err := j.Backend().Requests(t.Context(), &storage.RequestQuery{Org: r.Org, Filter: storage.All{}, Limit: 10})
+			settled := slices.DeleteFunc(found, func(r *storage.Record) bool { return r.EndState == storage.Complete })
+			if err != nil || len(settled) != 1 || settled[0].Cost != plugins.KnownCost(40) {
+				t.Errorf("%d records, %v; want one that costs 40", len(settled), err)
 			}
 		})
 	}
