@@ -171,8 +171,13 @@ func (l *erasures) reopen() error {
 	if l.reopenFrom == nil || filterKey == nil {
 		return nil
 	}
+	from := *l.reopenFrom
+	l.reopenFrom = nil
+	if len(l.all) == 0 { // perhaps because the file is lost, which saving would hide
+		return nil
+	}
 	for i, e := range l.all {
-		if e.EncryptedFilter == nil || e.RequestedAt < *l.reopenFrom {
+		if e.EncryptedFilter == nil || e.RequestedAt < from {
 			continue
 		}
 		next := *e
@@ -185,7 +190,6 @@ func (l *erasures) reopen() error {
 		}
 		l.all[i] = &next
 	}
-	l.reopenFrom = nil
 	return l.save()
 }
 

@@ -68,11 +68,11 @@ type nodes struct {
 	failing bool
 }
 
-// erasedParts is how many parts were read of what a node has erased that joined at a time. It joins again if its
-// state is lost, and then the parts may begin anew.
+// erasedParts is how many parts were read of what a node has erased. They are read from the first one on if the node
+// joins again, because its state is lost, or says that it has lost some: new ones have the numbers of lost ones.
 type erasedParts struct {
-	joinedAt storage.Timestamp
-	parts    int64
+	joinedAt, lostAt storage.Timestamp
+	parts            int64
 }
 
 // pendingFlush is a request that is fulfilled once no raw segment up to one is left.
@@ -91,6 +91,8 @@ type nodeState struct {
 	// FlushRequest is the number of the last flush that it has requested, ErasedParts how many parts there are
 	// of what it has erased.
 	FlushRequest, ErasedParts int64 `json:",omitempty"`
+	// PartsLostAt is when it has noticed that the backend has lost parts of it, 0 for never.
+	PartsLostAt storage.Timestamp `json:",omitempty"`
 	// Flushed are the last requests of other nodes that it has fulfilled.
 	Flushed map[uuid.UUID]int64 `json:",omitempty"`
 	// FilterKey encrypts the filters of its erasures that are done.
@@ -134,8 +136,14 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	before := states[n.j.identity]
 	isLost := before.ErasedParts < n.state.ErasedParts || before.FlushRequest < n.state.FlushRequest // as all states may be
 	if isLost || n.published == 0 || n.j.options.now() >= n.comparedAt+storage.Timestamp(renewEvery.Milliseconds()) {
-		if err := n.compareErased(ctx, states); err != nil {
+		n.comparedAt = n.j.options.now()
+		switch err := n.compareErased(ctx, states); {
+		case err == nil:
+			before = states[n.j.identity]
+		case isLost || n.published == 0:
 			return false, err
+		default: // others need not wait for what is only to make sure
+			n.j.options.logger().Warn("what the backend has of this node's erasures cannot be compared: this is tried again in an hour", zap.Error(err))
 		}
 	}
 	next := before
@@ -174,7 +182,7 @@ func (n *nodes) tell(ctx context.Context, states map[uuid.UUID]nodeState, next *
 		return err
 	}
 	request, file := n.j.erasures.lastFlush()
-	if err := n.publish(ctx, file); err != nil {
+	if err := n.publishNew(ctx, file); err != nil {
 		return err
 	}
 	next.FlushRequest, next.ErasedParts = request, n.parts
@@ -243,6 +251,14 @@ func (n *nodes) compareErased(ctx context.Context, states map[uuid.UUID]nodeStat
 	if err != nil {
 		return err
 	}
+	if own := states[n.j.identity]; own.JoinedAt != 0 && int64(len(parts)) < max(own.ErasedParts, n.parts) {
+		own.ErasedParts, own.PartsLostAt = int64(len(parts)), max(n.j.options.now(), own.PartsLostAt+1)
+		if err := n.save(ctx, n.j.identity, own); err != nil { // before a new part has the number of a lost one
+			return err
+		}
+		states[n.j.identity] = own
+	}
+	n.parts = int64(len(parts))
 	published := make(map[string]erasedSet)
 	for _, part := range parts {
 		if len(part) > erasedKeyBytes {
@@ -250,6 +266,21 @@ func (n *nodes) compareErased(ctx context.Context, states map[uuid.UUID]nodeStat
 			published[key] = published[key].with(part[erasedKeyBytes:])
 		}
 	}
+	file := n.takeErased(states, published)
+	if file == nil || file.key == nil {
+		n.published = erasedKeyBytes
+		return nil
+	}
+	if lacking := published[string(file.key)].lacking(file.set); len(lacking) > 0 {
+		return n.publish(ctx, slices.Concat(file.key, lacking), file.file.Size)
+	}
+	n.published = file.file.Size
+	return nil
+}
+
+// takeErased takes from the backend what the journal's file lacks of what this node has erased and published, by its
+// keys, and the number of the last flush. It returns what the node has erased.
+func (n *nodes) takeErased(states map[uuid.UUID]nodeState, published map[string]erasedSet) *erasedRecords {
 	l := &n.j.erasures
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,23 +288,22 @@ func (n *nodes) compareErased(ctx context.Context, states map[uuid.UUID]nodeStat
 	for _, s := range states {
 		l.flushRequest = max(l.flushRequest, s.Flushed[n.j.identity])
 	}
-	n.parts, n.published, n.comparedAt = int64(len(parts)), erasedKeyBytes, n.j.options.now()
-	r := l.records.Load()
-	if r != nil && len(published[string(r.key)].lacking(r.set)) == 0 {
-		n.published = max(n.published, r.file.Size)
-	}
+	before := l.records.Load()
+	r := before
 	for key, set := range published {
 		if lacking := r.lacking(key, set); len(lacking) > 0 {
 			r = r.withOthers(key, lacking)
-			l.j.removals.Add(1)
 		}
 	}
-	l.records.Store(r)
-	return nil
+	if r != before {
+		l.records.Store(r)
+		l.j.removals.Add(1)
+	}
+	return r
 }
 
-// publish adds to what the backend has of the file of erased records, up to a size.
-func (n *nodes) publish(ctx context.Context, size int64) error {
+// publishNew publishes what the file of erased records has up to a size, and the backend lacks.
+func (n *nodes) publishNew(ctx context.Context, size int64) error {
 	if size <= n.published {
 		return nil
 	}
@@ -289,6 +319,11 @@ func (n *nodes) publish(ctx context.Context, size int64) error {
 	if err := readAt(f, part[erasedKeyBytes:], n.published); err != nil {
 		return err
 	}
+	return n.publish(ctx, part, size)
+}
+
+// publish adds a part to what the backend has of the file of erased records, and has all of it up to a size then.
+func (n *nodes) publish(ctx context.Context, part []byte, size int64) error {
 	if err := n.backend.AddErased(ctx, n.j.identity, n.parts+1, part); err != nil {
 		n.published = 0 // the backend may have the part all the same: compareErased asks
 		return err
@@ -308,8 +343,8 @@ func (n *nodes) flush(ctx context.Context, states map[uuid.UUID]nodeState) (flus
 			continue
 		}
 		read := n.read[id]
-		if read.joinedAt != s.JoinedAt || read.parts > s.ErasedParts { // parts were lost, and others may have their numbers
-			read = erasedParts{joinedAt: s.JoinedAt}
+		if read.joinedAt != s.JoinedAt || read.lostAt != s.PartsLostAt || read.parts > s.ErasedParts {
+			read = erasedParts{joinedAt: s.JoinedAt, lostAt: s.PartsLostAt}
 		}
 		if s.ErasedParts > read.parts {
 			parts, err := n.backend.ErasedBy(ctx, id, read.parts)

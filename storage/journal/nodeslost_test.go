@@ -1,7 +1,11 @@
 package journal
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -79,10 +83,7 @@ func TestPartsThatAreLost(t *testing.T) {
 	journals[1] = open(t, nodes[1], Options{Dir: t.TempDir()})
 	requestErasure(t, journals[0], all[3])
 	exchangeUntil(t, "the erasure waits for the new node", func() bool { return waitsForOne(t, journals[0]) }, journals[:]...)
-	n := &journals[0].nodes
-	n.turn.Lock()
-	n.comparedAt -= storage.Timestamp(renewEvery.Milliseconds())
-	n.turn.Unlock()
+	compareSoon(journals[0])
 	exchangeUntil(t, "the erasure is done", func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }, journals[:]...)
 	for _, r := range all[:4] {
 		if journals[1].Erased(r.Key()) != storage.EraseRecord {
@@ -100,16 +101,114 @@ func TestPartsThatReplaceLostOnes(t *testing.T) {
 	eraseAt(t, journals, all[0])
 	eraseAt(t, journals, all[1])
 	journals[1].nodes.turn.Lock()
+	giveTurn := sync.OnceFunc(journals[1].nodes.turn.Unlock)
+	defer giveTurn()
 	if err := nodes[0].ForgetNodes(); err != nil {
 		t.Fatal(err)
 	}
 	exchangeUntil(t, "all that was erased is published again", func() bool { return stateOf(t, nodes[0], journals[0]).ErasedParts == 1 }, journals[0])
 	requestErasure(t, journals[0], all[2])
 	exchangeUntil(t, "another part is published", func() bool { return stateOf(t, nodes[0], journals[0]).ErasedParts == 2 }, journals[0])
-	journals[1].nodes.turn.Unlock()
+	giveTurn()
 	exchangeUntil(t, "the erasure is done", func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }, journals[:]...)
 	if journals[1].Erased(all[2].Key()) != storage.EraseRecord {
 		t.Error("the other node has flushed without what was erased")
+	}
+}
+
+// A list of erasures that cannot be read stays as it is when another node joins: each start says so.
+func TestUnreadableErasuresAreNotReplaced(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	all := appendPersonal(t, journals[0])
+	flush(t, journals[0])
+	eraseAt(t, journals, all[0])
+	journals[0].Close(t.Context())
+	path := filepath.Join(journals[0].dir, ErasuresName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		journals[0] = open(t, nodes[0], Options{Dir: journals[0].dir})
+		if err := journals[0].Connected(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range journals {
+			j.nodes.tryExchange(t.Context())
+		}
+		if err := journals[0].erasures.reopen(); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := os.ReadFile(path); journals[0].erasures.refused == nil || string(now) != string(text) {
+			t.Errorf("the list is %q, %v", now, err)
+		}
+		journals[0].Close(t.Context())
+	}
+}
+
+// Nodes write no list of erasures before there are some.
+func TestNodesWithoutErasures(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	for _, j := range append(journals[:], journals[:]...) {
+		j.nodes.tryExchange(t.Context())
+		if err := j.erasures.reopen(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(journals[0].dir, ErasuresName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a list of erasures: %v", err)
+	}
+}
+
+// A part that has the number of a lost one is read by those that have read the lost one.
+func TestPartsWithTheNumbersOfLostOnes(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	all := appendPersonal(t, journals[0])
+	flush(t, journals[0])
+	eraseAt(t, journals, all[0])
+	eraseAt(t, journals, all[1])
+	if err := nodes[0].ForgetErased(journals[0].identity, stateOf(t, nodes[0], journals[0]).ErasedParts); err != nil {
+		t.Fatal(err)
+	}
+	compareSoon(journals[0])
+	requestErasure(t, journals[0], all[2])
+	exchangeUntil(t, "the erasure is done", func() bool { return journals[0].Erasures("acme")[0].DoneAt != 0 }, journals[:]...)
+	if journals[1].Erased(all[2].Key()) != storage.EraseRecord {
+		t.Error("the other node has flushed without what was erased")
+	}
+}
+
+// compareSoon has the next exchange compare what the backend has of what was erased.
+func compareSoon(j *Journal) {
+	j.nodes.turn.Lock()
+	defer j.nodes.turn.Unlock()
+	j.nodes.comparedAt -= storage.Timestamp(renewEvery.Milliseconds())
+}
+
+// What is not published yet is published once, also if the node compares meanwhile.
+func TestComparingPublishesWhatIsLackingAlone(t *testing.T) {
+	nodes, journals := twoNodes(t)
+	nodes[1].write()
+	all := appendPersonal(t, journals[0])
+	flush(t, journals[0])
+	for _, r := range all[:4] {
+		compareSoon(journals[0])
+		eraseAt(t, journals, r)
+	}
+	parts, err := nodes[0].ErasedBy(t.Context(), journals[0].identity, 0)
+	entries := 0
+	for _, part := range parts {
+		entries += (len(part) - erasedKeyBytes) / erasedEntry
+	}
+	if err != nil || entries != 4 {
+		t.Errorf("%d records are published of 4, %v", entries, err)
 	}
 }
 
