@@ -103,6 +103,9 @@ type nodeState struct {
 	age time.Duration
 }
 
+// isAbsent reports whether nobody waits for the node: it joins when it is there again.
+func (s *nodeState) isAbsent() bool { return s.JoinedAt == 0 || s.Left || s.age >= maxSilence }
+
 // errNotSaved is what exchange fails with once it has read what other nodes have erased.
 var errNotSaved = errors.New("what this node tells the others is not saved")
 
@@ -148,7 +151,7 @@ func (n *nodes) exchange(ctx context.Context) (changed bool, err error) {
 	}
 	next := before
 	next.Host, _ = os.Hostname()
-	if before.JoinedAt == 0 || before.Left || before.age >= maxSilence {
+	if before.isAbsent() {
 		next.JoinedAt, next.OldestAt, next.Left = n.j.options.now(), n.oldestAt, false
 	}
 	if len(next.FilterKey) != filterKeyBytes {
@@ -251,7 +254,7 @@ func (n *nodes) compareErased(ctx context.Context, states map[uuid.UUID]nodeStat
 	if err != nil {
 		return err
 	}
-	if own := states[n.j.identity]; own.JoinedAt != 0 && int64(len(parts)) < max(own.ErasedParts, n.parts) {
+	if own := states[n.j.identity]; !own.isAbsent() && int64(len(parts)) < max(own.ErasedParts, n.parts) {
 		own.ErasedParts, own.PartsLostAt = int64(len(parts)), max(n.j.options.now(), own.PartsLostAt+1)
 		if err := n.save(ctx, n.j.identity, own); err != nil { // before a new part has the number of a lost one
 			return err

@@ -82,7 +82,9 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 		if strings.Contains(r.Holds[0].Budget, credits.QuantityMark) { // no dollars
 			return total, nil
 		}
-		if record == nil {
+		if record != nil {
+			record.Revision++ // another node may have changed it
+		} else {
 			if record, err = s.newRecord(ctx, r, isFree); err != nil {
 				return 0, err
 			}
