@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql/driver"
@@ -15,15 +14,14 @@ import (
 
 // The number of names that a cache holds before it begins to forget.
 const (
-	generation     = 8 << 10
-	nameGeneration = 32 << 10 // of names that records have: some 5 MB
-	textGeneration = 64 << 10 // of texts that groups have: some 5 MB
+	nameGeneration = 32 << 10 // the writer: some 5 MB
+	textGeneration = 64 << 10 // the readers: some 5 MB
 )
 
 // cache keeps what was used lately: between one and two generations of entries.
 // It is not safe for concurrent use.
 type cache[K comparable, V any] struct {
-	generation int
+	generation int // entries, above 0
 	young, old map[K]V
 }
 
@@ -39,7 +37,7 @@ func (c *cache[K, V]) get(k K) (V, bool) {
 }
 
 func (c *cache[K, V]) put(k K, v V) {
-	if c.young == nil || len(c.young) >= cmp.Or(c.generation, generation) {
+	if c.young == nil || len(c.young) >= c.generation {
 		c.old, c.young = c.young, make(map[K]V)
 	}
 	c.young[k] = v

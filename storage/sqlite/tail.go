@@ -37,7 +37,7 @@ func newTailCache(engine *columnar.Engine, limit int) *tailCache {
 	return c
 }
 
-// ctxMutex is a mutex whose Lock ends with a context. It is a channel with room for one element.
+// ctxMutex is a mutex for which one waits no longer than a context. It is a channel with room for one element.
 type ctxMutex chan struct{}
 
 // lock waits for the mutex, or until ctx ends.
